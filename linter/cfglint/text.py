@@ -32,6 +32,13 @@ class Edit(Value):
             raise ValueError(f"an edit cannot run from {self.start} to {self.end}")
 
 
+class OutsideEdit(Edit):
+    """An edit of another script, ``file``, that a script runs, whose text was ``text``."""
+
+    file: str = ""
+    text: str = ""
+
+
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """Return ``text`` with all ``edits`` applied; they refer to the original and must not overlap.
 

@@ -36,11 +36,11 @@ from cfglint.document.tree import (
 )
 from cfglint.files import is_there
 from cfglint.record import Record, field
-from cfglint.text import Edit, apply_edits
+from cfglint.text import Edit, OutsideEdit, apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from collections.abc import Sequence as Listed
 
 
@@ -325,9 +325,12 @@ def _scalar_at(node: Node | None, steps: Path, hung: dict[int, Node]) -> Scalar 
 
 def edited(document: Document, edits: Iterable[Edit]) -> Document | None:
     """Return a document after edits of its file; None where it cannot be found in it any more."""
-    before = document.file
+    before, edits = document.file, list(edits)
     spend(2 * len(before.text), "texts after a fix")
-    file = read_text(apply_edits(before.text, edits), before.path, bom=before.bom, scripts=before.scripts)
+    outside = [edit for edit in edits if isinstance(edit, OutsideEdit)]
+    own = [edit for edit in edits if not isinstance(edit, OutsideEdit)] if outside else edits
+    scripts = _scripts_with(before, outside) if outside else before.scripts
+    file = read_text(apply_edits(before.text, own), before.path, bom=before.bom, scripts=scripts)
     if len(file.documents) != len(before.documents):
         return None
     again = file.documents[document.index]
@@ -337,3 +340,16 @@ def edited(document: Document, edits: Iterable[Edit]) -> Document | None:
     if document.key is None:
         return again
     return next((part for part in sections(again) if part.key.text == document.key.text), None)  # type: ignore[union-attr]
+
+
+def _scripts_with(file: File, outside: Iterable[OutsideEdit]) -> Callable[[str], str | None]:
+    """Return what gives the texts of scripts that a script runs, with edits of these."""
+    edits: dict[str, list[OutsideEdit]] = {}
+    for edit in outside:
+        edits.setdefault(edit.text, []).append(edit)
+
+    def script(name: str) -> str | None:
+        text = file.scripts(name) if file.scripts is not None else None
+        return text if text is None or text not in edits else apply_edits(text, edits[text])
+
+    return script

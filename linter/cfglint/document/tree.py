@@ -80,7 +80,8 @@ class Composite(Scalar):
 
     ``cut`` is where the text begins that goes with the scalar when it is taken away (a flag without value),
     -1 where it cannot be. ``counts`` says that it is the length of a list of the first numbers: ``0,1,2``.
-    ``flag`` is the flag of a program whose default it is, ``ending`` of a path's end, or of a sum.
+    ``flag`` is the flag of a program whose default it is, ``ending`` of a path's end, or of a sum. ``there``
+    is the other script that says it, by its name, with its text, and the place in it.
     """
 
     reads: tuple[Scalar, ...] = field(default=(), kw_only=True)
@@ -88,6 +89,7 @@ class Composite(Scalar):
     cut: int = field(default=-1, kw_only=True)
     counts: bool = field(default=False, kw_only=True)
     flag: str = field(default="", kw_only=True)
+    there: tuple[str, str, int] | None = field(default=None, kw_only=True)
 
 
 class HydraRef(Composite):
@@ -389,6 +391,7 @@ class Document(Record):
     whole: Document = field(init=False, compare=False)
     lent: tuple[tuple[int, int], ...] = ()
     words: list[Any] = field(factory=list, compare=False)  # of a command (shell.words.Word)
+    outer: list[Any] = field(factory=list, compare=False)  # of what was given the command to run
     unread: dict[Path, str] | None = field(default=None, compare=False)
     sites: dict[Path, Any] | None = field(default=None, compare=False)
     program: Any = field(default=None, compare=False)  # of a command (follow.Started)

@@ -109,13 +109,13 @@ def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tupl
     chosen: dict[Repair, Found] = {}
     for each in found:
         repair = repairs.of(each.finding.code, each.judged)
-        if repair is not None and repair.only is None and repair.patch is not None:
+        if repair is not None and repair.only is None and repair.applicability != "display":
             chosen.setdefault(repair, each)
     for each in found if wanted.accept_may and not chosen else ():
         if each.finding.code in groups and each.verdict.truth is False:
             goals = groups[each.finding.code].goals
             repair = solver.likely(goals, allowed) or solver.nearest(goals, allowed)
-            if repair is not None and repair.patch is not None:
+            if repair is not None and repair.applicability != "display":
                 return [(each, tightened(solver, repair, each.judged))]
     return [(each, repair) for repair, each in chosen.items()]
 

@@ -13,6 +13,7 @@ from cfglint.document.shell.processes import below
 from cfglint.repair.devices import with_devices
 from cfglint.repair.patch import Change, Patch
 from cfglint.repair.price import lays_out, regroups
+from cfglint.repair.submitted import asked_in_front
 from cfglint.repair.together import combined
 from cfglint.text import Edit
 
@@ -43,13 +44,15 @@ def with_job(patch: Patch | None, repair: Repair, watched: Sequence[Judged], tri
     facts = combined(repair.options) or {}
     if patch is None or len(watched) != 1 or not (regroups(facts) or lays_out(facts)):
         return patch
+    in_front = [change for change in asked_in_front(watched[0]) if change.edit not in patch.edits]
+    patch = Patch([*patch.changes, *in_front]) if in_front else patch
     document, values = watched[0].subject.document, watched[0].values
     each, machines = values["gpu.count"], values["gpu.nodes"]
     job = document.job
     if watched[0].target is None or not isinstance(each, int):
         return patch
     most = machines if isinstance(machines, int) else 1
-    moved = {(change.edit.start, change.edit.end) for change in patch.changes}
+    moved = patch.spans
     more = list(_of_step(document, each, moved))
     if job is not None and not job.everywhere and (job.count("gpus") or 0) > each * most:
         more += _edits(document, job, each, most, moved)

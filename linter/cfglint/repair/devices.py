@@ -47,7 +47,7 @@ def with_devices(
     free = [number for number in range(there) if number not in taken][:new]
     if (max(numbers) < there and not taken.intersection(numbers)) or len(free) < new:
         return patch
-    if any(change.edit.start < node.end and node.start < change.edit.end for change in patch.changes):
+    if any(start < node.end and node.start < end for start, end in patch.spans):
         return patch
     told = ",".join(map(str, free))
     change = Change(Edit(node.start, node.end, told), f"{VISIBLE} to {told}", VISIBLE, old)

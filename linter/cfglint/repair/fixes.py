@@ -21,6 +21,7 @@ from cfglint.repair.results import result_changes
 from cfglint.repair.sized import sent_away
 from cfglint.repair.smaller import smaller
 from cfglint.repair.stale import stale
+from cfglint.repair.submitted import asked_in_front
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import RISKS
 from cfglint.repair.trials import MEMORY
@@ -136,9 +137,9 @@ def _on_some_number(before: Values, after: Values) -> tuple[Values, Values]:
 
 def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     """Return a repair as a fix, with what it does on a target; its number is given by the caller."""
-    patch = repair.patch
+    patch, outside = repair.patch, repair.patch is not None and repair.patch.outside
     codes = ", ".join(dict.fromkeys(goal.code for goal in repair.goals))
-    changes = patch.changes if patch is not None else ()
+    changes = patch.changes if patch is not None and not outside else ()
     facts = combined(repair.options) or {}
     laid = _lays_out(trials, judged, facts)
     memory = memory_changes(*_on_some_number(judged.values, trials.values(judged, facts)))
@@ -148,11 +149,14 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         for change in changes
     )  # fmt: skip
     others = alike(trials, changes)
+    in_front = [change.title for change in asked_in_front(judged)] if regroups(facts) else []
     doubt = repair.risk == "optimization" and regroups(facts)
     return Fix(
         0,
-        others.titled(patch.title) if patch is not None else titled(repair.written, trials.subject.view),
-        (*patch.edits, *others.edits) if patch is not None else (),
+        others.titled(patch.title)
+        if patch is not None
+        else titled(repair.written, trials.subject.view, in_front),
+        (*(change.edit for change in changes), *others.edits),
         applicability=repair.applicability,
         certainty="sure" if repair.sure and not _is_short(memory, laid=laid) else "may",
         effect="; ".join(filter(None, dict.fromkeys((*_effects(repair), others.effect())))),

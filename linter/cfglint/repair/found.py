@@ -25,7 +25,7 @@ class Repair(Record):
     """Options that together reach goals; ``sure`` is false where they only may.
 
     Once it is written and proven (solve.py), it has the ``goals`` that it reaches on all targets or on
-    ``only`` one, its ``patch``: None where no edit of the file can do it; and what its moves together put
+    ``only`` one, its ``patch``: None where no edit can do it; and what its moves together put
     at risk of the ``results``.
     """
 
@@ -62,7 +62,7 @@ class Repair(Record):
     @property
     def applicability(self) -> str:
         """``safe``, ``unsafe`` or ``display``."""
-        if self.patch is None:
+        if self.patch is None or self.patch.outside:
             return "display"
         return "unsafe" if self.unsafe else "safe"
 

@@ -210,6 +210,7 @@ class Options(Record):
         own = self.writer.writes(knob.name, value, track.spelling)
         if own is None:
             return None
+        nearest = track.cost_before
         if any(move.leaving is not None for move in knob.moves):
             move = self._move_to(track, {knob.name: value}) or self._move_along(track, value, own)
             if move is None:
@@ -235,6 +236,8 @@ class Options(Record):
             if told > _MOST_TROUBLE and not regroups(option.facts):
                 return None
             option.cost = max(told, option.cost * _TROUBLE)
+            if regroups(option.facts):  # nobody leaves GPUs idle for a faster step by an estimate
+                option.cost = max(option.cost, nearest(i))
         for name in tuple(option.facts):
             self._tie(name, option)
         for written in tuple(option.written):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cfglint.record import Record, field
+from cfglint.text import OutsideEdit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,16 @@ class Patch(Record):
     def edits(self) -> tuple[Edit, ...]:
         """The edits of the document."""
         return tuple(change.edit for change in self.changes)
+
+    @property
+    def spans(self) -> set[tuple[int, int]]:
+        """Where the document's own file is edited."""
+        return {(edit.start, edit.end) for edit in self.edits if not isinstance(edit, OutsideEdit)}
+
+    @property
+    def outside(self) -> bool:
+        """Whether another script has to be edited, too: what is proven, and only shown."""
+        return any(isinstance(edit, OutsideEdit) for edit in self.edits)
 
     @property
     def title(self) -> str:

@@ -146,6 +146,11 @@ class Track(Record):
             self._options[i] = self.make(self, i) if self.make is not None else None
         return self._options[i]
 
+    def cost_before(self, i: int) -> float:
+        """Return what the last available option before a place costs; nothing where there is none."""
+        options = (self.option(at) for at in range(i - 1, -1, -1))
+        return next((option.cost for option in options if option is not None), 0.0)
+
     def begun(self) -> Track | None:
         """Return the track from its first available value on, a short one up to its last.
 

@@ -235,6 +235,8 @@ class Wants(Record):
             yield goals, anyhow(solver, goals, judged, ANY), _LESS_RISKY, _WELL
         if any(not ANY.over(solver.tracks((goal,))) for goal in goals):  # what no edit of the file can make
             yield goals, solver.best(goals, _SHOWN), _NO_RISK, _WELL
+            if unsafe:
+                yield goals, solver.best(goals, replace(_SHOWN, unsafe=True)), _LESS_RISKY, _WELL
 
     def _of_memory(self, goals: Sequence[Goal], judged: Judged) -> tuple[Goal, ...]:
         """Return goals with those of the other errors about memory, without which the job would not start."""

@@ -10,9 +10,11 @@ from cfglint.document.edits import brings, insert_key, replace_value, spell
 from cfglint.document.items import EVERY, add_item, insert
 from cfglint.document.removal import outside, remove_keys
 from cfglint.document.rewritten import maker_of
+from cfglint.document.shell.edits import insert_there
+from cfglint.document.shell.edits import spelled as plain
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
-from cfglint.document.tree import Composite, Scalar, Sequence, Several, dotted
+from cfglint.document.tree import Composite, Scalar, Sequence, Several, dotted, walk
 from cfglint.engine.describe import Evaluator, Origins
 from cfglint.engine.entries import facts_in, reads_in, ties_in, writes_in
 from cfglint.engine.evaluation_scope import substitute
@@ -26,12 +28,13 @@ from cfglint.repair.consumer import Consumer
 from cfglint.repair.invert import ABSENT, Written, invert
 from cfglint.repair.patch import Change, Patch, joined
 from cfglint.schema.judge import takes
-from cfglint.text import Edit, apply_edits
+from cfglint.text import Edit, OutsideEdit, apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from cfglint.document.tree import Document
     from cfglint.document.view import View
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps, Values
@@ -256,12 +259,14 @@ class Writer(Record):
             site = (view.document.sites or {}).get(path[:-1])
             shared = site is not None and site.several
             return Definition(path, editable=view.hangs(path) is None, several=shared)
-        editable = trace.editable or trace.overrides
+        there = _said_there(trace)
+        editable = trace.editable or trace.overrides or there is not None
         place = definition_path(view, trace.node) if trace.node is not None else None
         holder = dotted(place) if place is not None else ""
-        return Definition(
-            id(trace.node), editable, trace.shared, holder, several=isinstance(trace.node, Several)
-        )
+        several = isinstance(trace.node, Several)
+        if there is not None:
+            several = any(node.there == there for node in _said_by_others(view.document))
+        return Definition(id(trace.node), editable, trace.shared, holder, several=several)
 
     def home(self, path: Steps) -> Steps:
         """Return the key at which the value of another one is defined in this file; else that key itself."""
@@ -290,6 +295,9 @@ class Writer(Record):
             change = self._change(written)
             if change is None:
                 return None
+            if isinstance(change.edit, OutsideEdit) and change.edit not in patch.edits:
+                patch.changes.append(change)
+                continue
             if change.edit in patch.edits:  # two keys of one definition
                 continue
             if any(before.start == before.end == change.edit.start for before in patch.edits):
@@ -362,6 +370,9 @@ class Writer(Record):
         value = written.value
         title = f"{spoken(written.path)} to {shown(value)}"
         old: str | None = None
+        there = _said_there(trace)
+        if there is not None and not trace.editable:
+            return self._outside(written, trace, there)
         if trace.overrides and trace.source is not None:
             path: Steps = (
                 (trace.flag,) if trace.flag else tuple(s for s in trace.at if isinstance(s, (str, int)))
@@ -392,10 +403,24 @@ class Writer(Record):
             edit = insert_key(
                 document, consumer.said(written.path), consumer.word(written.path, value), view.dialect
             )
+            if edit is None and document.format == "shell":
+                edit = insert_there(document, consumer.said(written.path), written.value)
+                title += f" in {edit.file}" if edit is not None else ""
             if edit is not None and written.path[0] == "launch":
                 flag = next((word for word in edit.new.split() if word.startswith("-")), spoken(written.path))
                 title = f"{flag.partition('=')[0]} to {shown(value)}"
         return None if edit is None else Change(edit, title, written.key, old, _told(trace.shared))
+
+    def _outside(self, written: Written, trace: Trace, there: tuple[str, str, int]) -> Change | None:
+        """Return the edit of the script that this one runs, where that says a value."""
+        (name, text, start), node = there, trace.node
+        word = plain(self._consumer.word(written.path, written.value))
+        if word is None or not isinstance(node, Scalar) or not text.startswith(node.text, start):
+            return None
+        edit = OutsideEdit(start, start + len(node.text), word, name, text)
+        key, line = definition_path(self.subject.view, node) or written.path, text.count("\n", 0, start) + 1
+        title = f"{spoken(key)} to {shown(written.value)} in {name}:{line}"
+        return Change(edit, title, written.key, node.text, _told(trace.shared))
 
     def _item(self, path: Steps, value: object) -> Change | None:
         """Return the edit that puts one more item into a list, or makes the list."""
@@ -409,14 +434,31 @@ class Writer(Record):
         return None if edit is None else Change(edit, f"{spoken(path)} to hold {shown(value)}", dotted(path))
 
 
+def _said_there(trace: Trace) -> tuple[str, str, int] | None:
+    """Return which other script says a value of a command, and where; None where none does."""
+    node = trace.node
+    own = isinstance(node, Composite) and not trace.computed and trace.source is None
+    return node.there if own and isinstance(node, Composite) else None
+
+
+def _said_by_others(document: Document) -> Iterator[Composite]:
+    """Yield what other scripts say of a file's other commands."""
+    for other in document.file.documents:
+        if other.index != document.index and other.root is not None:
+            yield from (node for node in walk(other.root) if isinstance(node, Composite) and node.there)
+
+
 def _asked_of_slurm(text: str, at: int) -> str:
     """Return the option of a job's script that has a value: ``#SBATCH --nodes``; empty for any other."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line.strip().rstrip("= ") if line.startswith("#SBATCH") else ""
 
 
-def titled(values: Iterable[Written], view: View) -> str:
-    """Say what would be set, where no edit can do it; a key of another file, with that file."""
+def titled(values: Iterable[Written], view: View, beside: Iterable[str] = ()) -> str:
+    """Say what would be set, where no edit can do it; a key of another file, with that file.
+
+    What is set ``beside`` it comes last.
+    """
     gone: list[str] = []
     titles: dict[str, list[str]] = {}  # by file
     for written in values:
@@ -427,8 +469,10 @@ def titled(values: Iterable[Written], view: View) -> str:
         written_there = trace.present and trace.source is not None and trace.source.key != "program"
         beneath = trace.file.path if written_there else ""  # a program's own default is said on its command
         key, file = (written.path, beneath) if hung is None else (hung[1], hung[0].file.path)
+        if (said := _said_there(trace)) is not None:
+            key, file = definition_path(view, trace.node) or key, said[0]  # type: ignore[arg-type]
         titles.setdefault(file, []).append(f"{spoken(key)} to {shown(written.value)}")
-    of_own = titles.pop("", [])
+    of_own = [*titles.pop("", []), *beside]
     within = [f"{', '.join(each)} in {_where(file, view)}" for file, each in titles.items()]
     return joined([*within, *of_own], gone)
 

@@ -17,7 +17,7 @@ from cfglint.document.tree import (
     Several,
     Unresolved,
 )
-from cfglint.text import Edit
+from cfglint.text import Edit, OutsideEdit
 
 # Means itself in every context: bare, in either kind of quotes, after `:-`, in a here-document.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-]+\Z")
@@ -56,12 +56,22 @@ def replace(document: Document, node: Node, value: object) -> Edit | None:
         if node.ending[0] >= 0:
             return _replace_ending(node, value)
         return _replace_composite(node, value, document.file.text[node.start : node.end])
-    new = spelled(value)
+    new = spelled(value) or _spaced(value, document.file.text, node)
     if new is None or (value is None and document.file.text[node.start - 1 : node.start] != "="):
         return None  # a flag's word is no null
     if isinstance(node, Scalar) and isinstance(value, bool) and node.text[:1].isupper():
         new = new.capitalize()
     return Edit(node.start, node.end, new)  # in the place of a list, one word
+
+
+def _spaced(value: object, text: str, node: Node) -> str | None:
+    """Return a text with blanks where it takes the place of one in quotes; None where it would be cut up."""
+    quoted = (
+        node.start > 0
+        and text[node.start - 1] in "\"'"
+        and text[node.end : node.end + 1] == text[node.start - 1]
+    )
+    return value if quoted and isinstance(value, str) and _PLAIN.match(value.replace(" ", "")) else None
 
 
 def _replace_ending(node: Composite, value: object) -> Edit | None:
@@ -137,6 +147,26 @@ def _more_flags(document: Document, root: Mapping, names: list[str], value: obje
     if gap.strip(" \t\r\n\\") or not gap:
         gap = " "
     return Edit(end, end, gap + ("=" if joined else " ").join(words))
+
+
+def insert_there(document: Document, path: Path, value: object) -> OutsideEdit | None:
+    """Return the edit that gives a command one more flag, where another script has it."""
+    names, text = [part for part in path if isinstance(part, str)], spelled(value)
+    started, words = document.program, document.words
+    takes = len(names) == len(path) and (started is None or started.takes(names[0]))
+    last = next((word for word in reversed(words) if len(word.pieces) == 1 and word.pieces[0].there), None)
+    flags = [word.spelled for word in words if word.spelled.startswith("--")]
+    waits = last is None or (last.spelled.startswith("-") and last is not words[-1])
+    if path[:1] == ("launch",) or not takes or waits or text is None or len(flags) < 2:
+        return None
+    if value is None or value is False or document.loader == "omegaconf":
+        return None
+    name = "--" + ".".join(names)
+    if any("-" in flag[2:] for flag in flags) and not any("_" in flag for flag in flags):
+        name = name.replace("_", "-")
+    script, whole, start = last.pieces[0].there
+    end = _word_end(whole, start, start + len(last.spelled))
+    return OutsideEdit(end, end, f" {name}" if value is True else f" {name} {text}", script, whole)
 
 
 def remove(document: Document, path: Path) -> Edit | None:

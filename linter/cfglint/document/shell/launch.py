@@ -22,6 +22,7 @@ from cfglint.document.shell.processes import (
     Beside,
     Counts,
     factor,
+    fixed,
     hidden,
     is_ranked,
     least_gpus,
@@ -71,7 +72,6 @@ _NUMBER = re.compile(r"-\.?[0-9]")
 _PLAIN = re.compile(r"-?[0-9.]+(?:[eE]-?[0-9]+)?\Z|(?:[Tt]rue|[Ff]alse)\Z")
 _CHOSEN = re.compile(r"(activation-checkpoint):[a-z-]+\Z")
 MAX_DEPTH = 20
-_TELLS = re.compile(r"(?:^|\n)(?:--help|-h|--hydra-help|--cfg\n(?:job|hydra|all))(?:\n|\Z)")
 _SOMETIMES = "only some branches of the script set it"
 
 
@@ -104,13 +104,13 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
     heads = []
     for number, command in enumerate(runner.commands):
         start = program_of(command.words)
-        if start is None or _only_tells(start):
+        if start is None or start.only_tells():
             continue
         reader = _Reader(text, command, start)
         root = reader.root
         document = Document(root.start, max(command.end, root.start), root)
         document.format, document.listed, document.over = "shell", listed, reader.over
-        document.words, document.repeated = command.words, command.repeated
+        document.words, document.outer, document.repeated = command.words, command.outer, command.repeated
         where = command.exported.get("PWD")
         document.folder = placed(where) or "" if isinstance(where, tuple) else ""
         document.elsewhere = isinstance(where, tuple) and not is_placed(where)
@@ -126,18 +126,6 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
     tell_workers(heads, runner.commands)
     tell_kept(heads, runner.commands)
     return documents
-
-
-def _only_tells(start: Start) -> bool:
-    """Whether a program says something and ends, by its flags; ``--cfg job`` is Hydra's."""
-    return _TELLS.search("\n".join(word.text or "" for word in start.rest)) is not None
-
-
-def _submitted(start: Start) -> str:
-    """Return the program behind `--` that a submitter hands on; nothing where it hands on none."""
-    texts = [word.text or "" for word in start.rest]
-    behind = texts[texts.index("--") + 1 :] if "--" in texts else []
-    return next((text for text in behind if text.endswith(".py") and not text.startswith("-")), "")
 
 
 def _own(own: Job | None, job: Job | None) -> Job | None:
@@ -178,7 +166,7 @@ class _Reader:
 
     def __init__(self, text: str, command: Command, start: Start) -> None:
         self.text = text
-        self._scalars: dict[tuple[int, int], Scalar] = {}
+        self._scalars: dict[tuple[object, ...], Scalar] = {}
         self._more: list[str] = []  # variables behind a value that may hold further flags
         self._command = command
         self._start = start
@@ -194,7 +182,7 @@ class _Reader:
         _add(head, "program", program, name)
         last = text_at(program).rpartition("." if start.module else "/")[2]
         _add(head, "name", self._computed(last), name)
-        behind = _submitted(start)
+        behind = start.submitted()
         if behind:
             _add(head, "submits", self._computed(behind), name)
         _add(head, "module", self._computed("true" if start.module else "false"), name)
@@ -237,14 +225,22 @@ class _Reader:
         joined = all(first.end == second.start for first, second in pairwise(whole))
         counts = len(whole) == 1 and whole[0].counts  # of a list in the script: it changes with that
         if not counts and not (whole and joined and all(piece.verbatim for piece in whole)):
-            reads = self._reads(word.pieces)
-            spot = spot_of(self.text[word.start : word.end], text, word.start) or ending_of(whole)
-            return Composite(text, word.start, word.end, reads=reads, ending=spot)
+            return self._composed(word, text, whole)
         key = whole[0].start, whole[-1].end
         if key in self._scalars:
             return Alias(self.text[word.start : word.end], self._scalars[key], word.start, word.end)
         scalar = self._scalars[key] = Composite(text, *key, counts=True) if counts else Scalar(text, *key)
         return scalar
+
+    def _composed(self, word: Word, text: str, whole: list[Piece]) -> Node:
+        """Return what is put together, or what a script says that this one runs: that once."""
+        there = whole[0].there if len(whole) == 1 else None
+        if there is not None and there in self._scalars:
+            return Alias(text, self._scalars[there], word.start, word.end)
+        reads = self._reads(word.pieces)
+        spot = spot_of(self.text[word.start : word.end], text, word.start) or ending_of(whole)
+        node = Composite(text, word.start, word.end, reads=reads, ending=spot, there=there)
+        return node if there is None else self._scalars.setdefault(there, node)
 
     def _unread(self, word: Word, why: str) -> Unresolved:
         spelled = self.text[word.start : word.end] if word.start >= 0 else word.spelled
@@ -398,7 +394,7 @@ class _Reader:
         sources |= machines(launcher, flags, sources, one)
         per_node, nodes, total = sources.get("per_node"), sources.get("nodes"), sources.get("total")
         if nodes is not None and whole(nodes) is None:
-            nodes = hidden(nodes, "the number of nodes")
+            nodes = fixed(nodes) or hidden(nodes, "the number of nodes")
         if per_node is not None and whole(per_node) is None and text_at(per_node) in ("gpu", "auto"):
             per_node = None  # as many as the machine has
         if total is None and per_node is not None and nodes is not None:

@@ -201,6 +201,19 @@ def product(per_node: Node, nodes: Node) -> Node:
     return target(per_node) if number == 1 else Composite(str(each * number), per_node.start, per_node.end)
 
 
+def fixed(nodes: Node) -> Scalar | None:
+    """Return the number of nodes where torchrun is told the same least and most, ``4:4``; else None.
+
+    https://github.com/pytorch/pytorch/blob/v2.7.0/torch/distributed/run.py (parse_min_max_nnodes)
+    """
+    node, (least, _, most) = target(nodes), text_at(nodes).partition(":")
+    if not isinstance(node, Scalar) or isinstance(node, Unresolved) or least != most or not least.isdecimal():
+        return None
+    said = {(read.start, read.end): read for read in node.reads} if isinstance(node, Composite) else {}
+    own = next(iter(said.values())) if len(said) == 1 else None
+    return own if own is not None and own.text == least else Composite(least, node.start, node.end)
+
+
 def factor(total: Node, each: Node) -> Scalar | None:
     """Return the number of nodes that a script multiplies with the processes of each, to get all of them."""
     several, here, number = target(total), target(each), whole(each)

@@ -60,6 +60,7 @@ _SWITCHES = {
         " bind_cores_to_rank"
     ),
 }
+_TELLS = re.compile(r"(?:^|\n)(?:--help|-h|--hydra-help|--cfg\n(?:job|hydra|all))(?:\n|\Z)")
 _PYTHON = re.compile(r"i?python(3(\.\d+)?)?\Z")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 CONFIG_SUFFIXES = (".yaml", ".yml", ".toml", ".json")
@@ -213,6 +214,16 @@ class Start(Record):
         names = [(_base(word), at) for at, word in enumerate(self.before)]
         name, at = next((pair for pair in reversed(names) if pair[0] in _SPREADERS), ("", len(names)))
         return name, self.before[at:]
+
+    def only_tells(self) -> bool:
+        """Whether a program says something and ends, by its flags; ``--cfg job`` is Hydra's."""
+        return _TELLS.search("\n".join(word.text or "" for word in self.rest)) is not None
+
+    def submitted(self) -> str:
+        """Return the program behind `--` that a submitter hands on; nothing where it hands on none."""
+        texts = [word.text or "" for word in self.rest]
+        behind = texts[texts.index("--") + 1 :] if "--" in texts else []
+        return next((text for text in behind if text.endswith(".py") and not text.startswith("-")), "")
 
     def key(self, flag: str) -> str:
         """Return the key that a flag sets."""

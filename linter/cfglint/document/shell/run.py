@@ -384,7 +384,7 @@ class Runner(Branches):
         if text is None:
             return None
         spend(len(text) // 8, SCRIPT)
-        return (Piece(text, word.start, word.end, loose=True),)
+        return (Piece(text, word.start, word.end, loose=True, there=(word.spelled, text, 0)),)
 
     def _text_of_script(self, name: str) -> str | None:
         """Return the text of a script by its name, seen from the working folder or from the script's own."""

@@ -48,7 +48,8 @@ class Piece(Value):
     ``unknown`` names what the text depends on; ``maybe`` says that it is there on some ways through the
     script only. ``loose`` says that the text is somewhere between, and not known where; ``counts``, that it
     is how many numbers are listed there. A computed piece ``reads`` others. ``mode`` says how it got into a
-    word. Two pieces are equal that say the same at the same place.
+    word. What another script says is ``there``: the script's name, its text, and where that has the piece.
+    Two pieces are equal that say the same at the same place.
     """
 
     text: str
@@ -60,6 +61,7 @@ class Piece(Value):
     loose: bool = field(default=False, kw_only=True)
     counts: bool = field(default=False, kw_only=True, compare=False)
     reads: tuple[Piece, ...] = field(default=(), kw_only=True, compare=False)
+    there: tuple[str, str, int] | None = field(default=None, kw_only=True, compare=False)
 
     @property
     def verbatim(self) -> bool:
@@ -79,7 +81,8 @@ class Piece(Value):
         if first == 0 and last == len(self.text):
             return self
         if self.loose:
-            return replace(self, text=self.text[first:last])
+            there = self.there and (*self.there[:2], self.there[2] + first)
+            return replace(self, text=self.text[first:last], there=there)
         start, end = (self.start + first, self.start + last) if self.verbatim else (-1, -1)
         return Piece(self.text[first:last], start, end, self.mode, maybe=self.maybe, reads=self.reads)
 

@@ -246,14 +246,16 @@ def _fixes(solver: Solver) -> Iterator[Fix]:
     broken = [v for v in judgement.verdicts if v.rule.code.startswith(_MEMORY_RULES) and to_mend(v)]
     groups = [Group(v.rule.code, solver.goals(v.rule.code), error=True) for v in broken]
     repairs = mend(solver, groups, (ANY,)).each()
-    fixes = [fix_of(repair, solver.trials, judgement) for repair in repairs if repair.patch is not None]
+    fixes = [
+        fix_of(repair, solver.trials, judgement) for repair in repairs if repair.applicability != "display"
+    ]
     if len(fixes) > 1:
         yield _joined(fixes)
     yield from fixes
     for group in groups:
         if any(v.rule.code == group.code and v.truth is False for v in judgement.verdicts):
             nearest = solver.nearest(group.goals, ANY)
-            if nearest is not None and nearest.patch is not None:
+            if nearest is not None and nearest.applicability != "display":
                 yield fix_of(nearest, solver.trials, judgement)
 
 

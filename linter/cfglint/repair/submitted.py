@@ -1,0 +1,40 @@
+"""What a launcher in front of a command asks a cluster for, where a repair moves the job to fewer GPUs.
+
+``gantry run --gpus 8 --replicas 4 -- torchrun …`` starts the command on so many machines, whatever the
+command itself says: such numbers move along, as far as they ask for more than there is.
+"""
+
+from __future__ import annotations
+
+from cfglint.document.shell.nested import base
+from cfglint.document.shell.words import values_of
+from cfglint.repair.patch import Change
+from cfglint.text import Edit, small_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cfglint.engine.subject import Judged
+
+# By the launcher: the flags of a machine's GPUs, and of the machines.
+# https://github.com/allenai/beaker-gantry/blob/v2.1.0/gantry/commands/run.py (--gpus, --replicas)
+_ASKS = {"gantry": (("--gpus",), ("--replicas",))}
+
+
+def asked_in_front(judged: Judged) -> Iterator[Change]:
+    """Yield the change of each number that asks for more than a target has, where the file says it."""
+    document, values = judged.subject.document, judged.values
+    words = [*document.outer, *document.words]
+    flags = _ASKS.get(base(words[0])) if words else None
+    there = (values["gpu.per_node"], values["gpu.nodes"])
+    if flags is None or judged.target is None:
+        return
+    for names, most in zip(flags, there, strict=True):
+        word = next(values_of(words, names), None)
+        placed = [piece for piece in word.pieces if piece.text] if word is not None else []
+        number = small_number(placed[0].text) if len(placed) == 1 and placed[0].verbatim else None
+        new = most if isinstance(most, int) else 1
+        if number is not None and number > new:
+            edit = Edit(placed[0].start, placed[0].end, str(new))
+            yield Change(edit, f"{names[0]} to {new}", names[0], str(number))
