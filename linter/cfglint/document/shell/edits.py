@@ -156,8 +156,9 @@ def insert_there(document: Document, path: Path, value: object) -> OutsideEdit |
     takes = len(names) == len(path) and (started is None or started.takes(names[0]))
     last = next((word for word in reversed(words) if len(word.pieces) == 1 and word.pieces[0].there), None)
     flags = [word.spelled for word in words if word.spelled.startswith("--")]
-    waits = last is None or (last.spelled.startswith("-") and last is not words[-1])
-    if path[:1] == ("launch",) or not takes or waits or text is None or len(flags) < 2:
+    if last is None or (last.spelled.startswith("-") and last is not words[-1]):  # it waits for a value
+        return None
+    if path[:1] == ("launch",) or not takes or text is None or len(flags) < 2:
         return None
     if value is None or value is False or document.loader == "omegaconf":
         return None
