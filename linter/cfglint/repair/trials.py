@@ -11,9 +11,10 @@ from __future__ import annotations
 from cfglint.budget import spend
 from cfglint.document.compose import edited
 from cfglint.engine.judge import judge, values_for
+from cfglint.engine.memory import LACKING, bounds_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
-from cfglint.lang.values import Interval, Open, Unknown, needs_of
+from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
 from cfglint.record import Record, field
 from cfglint.repair.base import GPUS, SOME_GPUS, Base
 from cfglint.repair.estimate import may_fit
@@ -183,11 +184,21 @@ class Trials(Record):
                 continue
             if was is None and needs_of(truth) and needs_of(rule.test(judged.values)):
                 continue  # nobody knew before, and nothing was said of it, as another mistake comes first
-            if was is None and needs_of(truth) and self._asks_as_before(judged, values, rule.code):
+            if was is None and needs_of(truth) and self._nobody_knew(judged, values, rule.code):
                 continue
             if was is None or (truth is False and was.truth is not False):
                 harmed.append(rule)
         return harmed
+
+    def _nobody_knew(self, judged: Judged, values: Values, code: str) -> bool:
+        """Whether a rule is open after some moves about which nobody knew enough before.
+
+        What a part of the memory came to on GPUs that are not there says nothing of the whole job.
+        """
+        whole = (bounds_of(each["trainer.memory"]) for each in (judged.values, values))
+        endless = all(size is None or size[1] == INF for size in whole)
+        part = code.startswith(MEMORY) and judged.values[LACKING] is True and endless
+        return part or self._asks_as_before(judged, values, code)
 
     def _asks_as_before(self, judged: Judged, values: Values, code: str) -> bool:
         """Whether nobody knows that a rule is about the job at all, after some moves as before them."""
@@ -340,7 +351,8 @@ class Trials(Record):
                     continue
                 newly = code not in before or (verdict.truth is False and before[code].truth is not False)
                 hidden = code not in before and verdict.needs and self.hidden(old, code)
-                if hidden or (code not in before and self._asks_as_before(old, new.values, code)):
+                unknown = code not in before and verdict.needs and self._nobody_knew(old, new.values, code)
+                if hidden or unknown:
                     newly = False
                 newly = newly and (sure or verdict.truth is False or bool(verdict.needs))
                 asks = bool(verdict.needs) and not may_fit(verdict.rule, new.values)

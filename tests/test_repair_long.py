@@ -1,0 +1,46 @@
+"""Long sequences: what each GPU holds of them decides, and what nobody knew before stands against nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from found import found_in
+
+ZERO3 = (
+    "accelerate launch --num_processes 8 --use_deepspeed --zero_stage 3 --offload_optimizer_device cpu "
+    "--offload_param_device cpu"
+)
+GPT_OSS = (
+    f"{ZERO3} internvl/train/internvl_chat_finetune.py --model_name_or_path openai/gpt-oss-20b "
+    "--output_dir out --bf16 True --per_device_train_batch_size 1 --gradient_accumulation_steps 8 --max_seq_length 32768 "
+    "--grad_checkpoint True --save_strategy steps --freeze_llm False"
+)
+OWN = (
+    f"{ZERO3} main.py --model_name_or_path own/Long-7B-64k --output_dir out --num_train_epochs 2 "
+    "--per_device_train_batch_size 1 --gradient_accumulation_steps 2 --bf16 True --save_strategy steps "
+    "--learning_rate 2e-5 --gradient_checkpointing True\n"
+)
+RING = (
+    f"{ZERO3} train.py --batch-size 1 --gradient-accumulate-every 4 --learning-rate 1e-5 "
+    "--model Qwen/Qwen2-7B-Instruct --seq-length LENGTH --parallel_mode zigzag_ring_attn\n"
+)
+
+
+@pytest.mark.parametrize(("more", "keeps"), [("False", True), ("True", False)])
+def test_a_program_that_puts_flash_attention_in_keeps_no_scores(more: str, keeps: bool) -> None:
+    found = found_in(f"{GPT_OSS} --use_custom_flash_attn {more}\n", "a100-40gb:8")
+    assert ("MEM104" in found) == keeps  # by hundreds of GiB of scores
+
+
+def test_what_nobody_knew_before_does_not_stand_against_fewer_gpus() -> None:
+    finding = found_in(OWN, "rtx-3090:2")["DOC104"]
+    assert finding.fix is not None
+    assert finding.fix.certainty == "may"
+    assert "gradient_accumulation_steps to 8" in finding.fix.title
+
+
+def test_what_each_gpu_holds_of_a_shared_sequence_decides() -> None:
+    finding = found_in(RING.replace("LENGTH", "224000"), "rtx-3090:2")["DOC104"]
+    assert finding.fix is None
+    assert "then the job takes more memory than a GPU has" in finding.unfixed
+    assert found_in(RING.replace("LENGTH", "16000"), "rtx-3090:2")["DOC104"].fix is not None
