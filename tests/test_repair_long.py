@@ -12,8 +12,8 @@ ZERO3 = (
 )
 GPT_OSS = (
     f"{ZERO3} internvl/train/internvl_chat_finetune.py --model_name_or_path openai/gpt-oss-20b "
-    "--output_dir out --bf16 True --per_device_train_batch_size 1 --gradient_accumulation_steps 8 --max_seq_length 32768 "
-    "--grad_checkpoint True --save_strategy steps --freeze_llm False"
+    "--output_dir out --bf16 True --per_device_train_batch_size 1 --gradient_accumulation_steps 8 "
+    "--max_seq_length 32768 --grad_checkpoint True --save_strategy steps --freeze_llm False"
 )
 OWN = (
     f"{ZERO3} main.py --model_name_or_path own/Long-7B-64k --output_dir out --num_train_epochs 2 "
