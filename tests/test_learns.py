@@ -83,6 +83,22 @@ def test_a_sequence_that_processes_share_is_no_part_of_the_batch(call, keeps, tm
     assert "PAR299" not in told
 
 
+def test_all_processes_share_a_sequence_that_each_takes_its_part_of(tmp_path, monkeypatch, capsys):
+    all_of_them = "rank = dist.get_rank()\nworld = dist.get_world_size()\n"
+    program = RING.replace("self.rank, self.world", "rank, world").replace(
+        "class Long", f"{all_of_them}class Long"
+    )
+    (tmp_path / "train.py").write_text(program, "utf-8")
+    flags = "--output_dir out --bf16 True --per_device_train_batch_size 1 --gradient_accumulation_steps 4"
+    command = f"torchrun --nproc_per_node=8 train.py {flags} --model_max_length 65536\n"
+    (tmp_path / "run.sh").write_text(command, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "run.sh", "--gpu", "h100-sxm:4", "--verbose"]) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "effective batch 4, tokens per step" in told
+    assert "of the longest sequence (65,536 tokens) each GPU then holds 16,384, where it were 8,192" in told
+
+
 def test_the_parser_of_a_command_is_the_one_that_has_its_flags():
     names = [f"size_{letter}" for letter in "abcdefgh"]
     filled = "".join(f"parser.add_argument('--{name.replace('_', '-')}')\n" for name in names)

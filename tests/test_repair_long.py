@@ -44,3 +44,19 @@ def test_what_each_gpu_holds_of_a_shared_sequence_decides() -> None:
     assert finding.fix is None
     assert "then the job takes more memory than a GPU has" in finding.unfixed
     assert found_in(RING.replace("LENGTH", "16000"), "rtx-3090:2")["DOC104"].fix is not None
+
+
+def test_what_rests_on_the_processes_is_mended_with_them() -> None:
+    command = (
+        "torchrun --nnodes=$n_node --nproc_per_node=8 train.py --model_name_or_path $1 --learning_rate 2e-5 "
+        "--per_device_train_batch_size 2 --gradient_accumulation_steps $steps --model_max_length 131072 "
+        "--seq_parallel_size 14\n"
+    )
+    found = found_in(command, "l40s:4")
+    fix = found["DOC104"].fix
+    assert fix is not None
+    assert fix == found["PAR137"].fix
+    assert "--nproc_per_node to 4" in fix.title
+    assert "seq_parallel_size to 2" in fix.title
+    assert not any(each.same for each in fix.results if each.name == "effective batch")
+    assert "(131,072 tokens) each GPU then holds 65,536, where it were 9,362" in fix.effect

@@ -159,8 +159,8 @@ def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> Non
         _note(head, node, "one_pass", "true")
     if _once("whole_groups", takes_whole_groups, file, library):
         _note(head, node, "whole_groups", "true")
-    if _once("shares_sequences", splits_sequences, file, library):
-        _note(head, node, "shares_sequences", "true")
+    if sharing := _once("shares_sequences", splits_sequences, file, library):
+        _note(head, node, "shares_sequences", sharing)
     if _once("counts_micro", counts_micro, file, library):
         _note(head, node, "counts_micro", "true")
     for name, words in _once("refused", refused, file, library).items():

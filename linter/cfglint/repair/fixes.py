@@ -18,6 +18,7 @@ from cfglint.repair.allowed import ANY, SHOWN, Allowed
 from cfglint.repair.base import GPUS, SOME_GPUS
 from cfglint.repair.price import gives_other_gpus, lays_out, regroups, slower
 from cfglint.repair.results import result_changes
+from cfglint.repair.shared import share_told
 from cfglint.repair.sized import sent_away
 from cfglint.repair.smaller import smaller
 from cfglint.repair.stale import stale
@@ -151,6 +152,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     others = alike(trials, changes)
     in_front = [change.title for change in asked_in_front(judged)] if regroups(facts) else []
     doubt = repair.risk == "optimization" and regroups(facts)
+    share = "" if memory else share_told(judged.values, trials.values(judged, facts))
     return Fix(
         0,
         others.titled(patch.title)
@@ -159,7 +161,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         (*(change.edit for change in changes), *others.edits),
         applicability=repair.applicability,
         certainty="sure" if repair.sure and not _is_short(memory, laid=laid) else "may",
-        effect="; ".join(filter(None, dict.fromkeys((*_effects(repair), others.effect())))),
+        effect="; ".join(filter(None, dict.fromkeys((*_effects(repair), share, others.effect())))),
         notes=tuple(f"cfglint: {text} ({codes})" for text in (*was, *("moved along" for _ in others.edits))),
         cost=repair.cost,
         slower=slower(trials, judged, facts) if repair.risk in ("none", "numerics") else None,

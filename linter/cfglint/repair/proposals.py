@@ -147,6 +147,35 @@ def _widen(solver: Solver, repairs: Repairs, codes: Sequence[str], judged: Judge
                 repairs.by_rule.pop((code, repair.only), None)
                 repairs.add(replace(other, goals=(*other.goals, *goals)))
                 break
+        else:
+            _join(solver, repairs, code, [other for other in own if other != code])
+
+
+def _join(solver: Solver, repairs: Repairs, code: str, others: Iterable[str]) -> None:
+    """Take in what another error needs that rests on what a repair moves: alone it would not let a job run."""
+    repair = repairs.by_rule.get((code, None))
+    for other in others if repair is not None else ():
+        beside = repairs.by_rule.get((other, None))
+        facts = combined(repair.options) if repair is not None else None
+        if (
+            repair is None
+            or beside is None
+            or beside is repair
+            or facts is None
+            or repair.knobs & beside.knobs
+        ):
+            continue
+        resting = any(solver.trials.touches(goal, facts) for goal in solver.goals(other))
+        goals = tuple(dict.fromkeys((*repair.goals, *beside.goals)))
+        if not resting or not solver.hold_together((repair, beside)):
+            continue
+        both = Repair((*repair.options, *beside.options), sure=repair.sure and beside.sure)
+        joined = solver.best(goals, ANY) or solver.written(solver.as_one(both, goals[0].judged), goals)
+        if joined is not None and joined.patch is not None:
+            for each in (code, other):
+                repairs.by_rule.pop((each, None), None)
+            repairs.add(joined)
+            return
 
 
 def _keep_states(solver: Solver, repairs: Repairs) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cfglint.document.tree import File
 
 RANKS, BATCH = "ranks", "batch"  # whose samples a loss compares
+ALL, SOME = "all", "some"  # of the processes share each sequence
 _CHARACTERS = 200  # that cost a step
 _CODE = re.compile(r"""(?ms)#[^\n]*|^[ \t]*(?:'{3}.*?'{3}|"{3}.*?"{3})""")  # what is no code
 _GATHERS = re.compile(
@@ -37,6 +38,8 @@ _SWITCH = re.compile(r"\b(?:self|args|training_args)\.negatives?_cross_device\b"
 _GROUPS = re.compile(r"(?m)^class \w*Trainer\b[^\n]*:$(?s:.*?)\bself\.num_generations\s*=")
 # Ring attention, as EasyContext's and LongVILA's programs do it: each process has a part of a sequence.
 _RING = re.compile(r"\bextract_local\(|\bprepare_seq_parallel_inputs\(|\bring_flash_attn\b")
+_PART = re.compile(r"(?<!def )\bextract_local\(\s*[^,]+,\s*(\w+),\s*(\w+)")  # of a rank, and of how many
+_WORLD = re.compile(r"\b(\w+)\s*=\s*(?:torch\.)?dist(?:ributed)?\.(?:get_rank|get_world_size)\(\)")
 _MICRO = r"args\.per_device_train_batch_size"
 _BOTH = rf"{_MICRO}\s*\*\s*num_processes|num_processes\s*\*\s*{_MICRO}"
 _WHOLE = re.compile(
@@ -67,10 +70,17 @@ def accumulates(program: File, project: Modules) -> bool:
     return not any(_ONE_PASS.search(text) for _, text in _texts(program, project))
 
 
-def splits_sequences(program: File, _: Modules) -> bool:
-    """Whether a program's processes may share each sequence: then they are no part of the batch."""
+def splits_sequences(program: File, _: Modules) -> str:
+    """Return which of a program's processes share each sequence; empty for none.
+
+    They are no part of the batch then: all have the same samples.
+    """
     spend(len(program.text) // _CHARACTERS, PYTHON)
-    return _RING.search(_CODE.sub("", program.text)) is not None
+    text = _CODE.sub("", program.text)
+    if _RING.search(text) is None:
+        return ""
+    parts, whole = _PART.findall(text), set(_WORLD.findall(text))
+    return ALL if parts and all(whole.issuperset(part) for part in parts) else SOME
 
 
 def takes_whole_groups(program: File, project: Modules) -> bool:
