@@ -96,7 +96,7 @@ def test_all_processes_share_a_sequence_that_each_takes_its_part_of(tmp_path, mo
     assert main(["check", "run.sh", "--gpu", "h100-sxm:4", "--verbose"]) == 1
     told = " ".join(capsys.readouterr().out.split())
     assert "effective batch 4, tokens per step" in told
-    assert "of the longest sequence (65,536 tokens) each GPU then holds 16,384, where it were 8,192" in told
+    assert "of the longest sequence (65,536 tokens) each GPU then holds 16,384 instead of 8,192" in told
 
 
 def test_the_parser_of_a_command_is_the_one_that_has_its_flags():

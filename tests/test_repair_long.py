@@ -59,4 +59,4 @@ def test_what_rests_on_the_processes_is_mended_with_them() -> None:
     assert "--nproc_per_node to 4" in fix.title
     assert "seq_parallel_size to 2" in fix.title
     assert not any(each.same for each in fix.results if each.name == "effective batch")
-    assert "(131,072 tokens) each GPU then holds 65,536, where it were 9,362" in fix.effect
+    assert "(131,072 tokens) each GPU then holds 65,536 instead of 9,362" in fix.effect

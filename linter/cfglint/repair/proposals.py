@@ -152,7 +152,7 @@ def _widen(solver: Solver, repairs: Repairs, codes: Sequence[str], judged: Judge
 
 
 def _join(solver: Solver, repairs: Repairs, code: str, others: Iterable[str]) -> None:
-    """Take in what another error needs that rests on what a repair moves: alone it would not let a job run."""
+    """Take in what another error needs that rests on what a repair moves: alone that lets no job run."""
     repair = repairs.by_rule.get((code, None))
     for other in others if repair is not None else ():
         beside = repairs.by_rule.get((other, None))

@@ -21,7 +21,7 @@ def share_told(before: Values, after: Values) -> str:
     told = f"of the longest sequence ({longest:,} tokens) each GPU then holds"
     if new[0] < new[1]:
         return f"{told} at least {longest / new[1]:,.0f}"
-    return f"{told} {longest / new[1]:,.0f}, where it were {length / old[1]:,.0f}"
+    return f"{told} {longest / new[1]:,.0f} instead of {length / old[1]:,.0f}"
 
 
 def _ways(values: Values) -> tuple[float, float] | None:
