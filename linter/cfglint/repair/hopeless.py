@@ -6,7 +6,7 @@ GPUs have together, a layout of more GPUs than there are.
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, prod
 
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.types import is_number
@@ -50,9 +50,14 @@ def too_large(values: Values, *, states: bool = False) -> str:
     if states and loading is not None and loading[0] > vram[1]:
         return f"{loading[0] / GIB:,.0f} GiB of weights, {WHOLE}, are more than its {vram[1] / GIB:,.0f} GiB"
     kept = _bytes_of_states(values) if states else 0
-    if size * kept <= there:
-        return ""
-    return f"{told} and optimizer take {size * kept / GIB:,.0f} GiB ({kept:g} bytes each), and {beside}"
+    more = (
+        f", and {beside}"
+        if size * kept > there
+        else _left_by_engine(values, size * kept, vram[1], int(count))
+    )
+    return (
+        f"{told} and optimizer take {size * kept / GIB:,.0f} GiB ({kept:g} bytes each){more}" if more else ""
+    )
 
 
 def gpus_have(there: float, count: int, places: int = 0) -> str:
@@ -81,6 +86,21 @@ def laid_wider(values: Values) -> str:
     told = ", ".join(f"{word} {int(part)}" for word, part in parts if is_number(part)) if apart else ""
     own = (told + _machines(int(needed))).removeprefix("; ")
     return f"the job is laid out for {int(needed)} GPUs{own and f' ({own})'}, and {there}"
+
+
+def _left_by_engine(values: Values, kept: float, vram: float, count: int) -> str:
+    """Say, as an addition, that an engine with GPUs of its own leaves less than a trainer keeps."""
+    shared = values["colocated"] is not False or values["generates"] is not True
+    gpus, size = values["rollout_gpus"], bounds_of(values["model.params"])
+    if shared or not kept or size is None or not is_number(gpus) or gpus < 1:
+        return ""
+    engine = max(1, ceil(size[0] * _HALF / vram)) if values["rollout_dtype"] == "bf16" else 1
+    left = max(count - engine, 0)
+    if kept <= vram * left:
+        return ""
+    others = {0: "no GPU is left", 1: f"the other GPU has {vram / GIB:,.0f} GiB"}
+    told = others.get(left) or f"the other {gpus_have(vram * left, left)}"
+    return f"; the engine has GPUs of its own, {engine} at least, and {told}"
 
 
 def _machines(gpus: int) -> str:

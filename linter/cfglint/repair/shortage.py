@@ -9,7 +9,7 @@ from cfglint.lang.types import is_number
 from cfglint.lang.values import INF
 from cfglint.repair.allowed import ANY, uncut
 from cfglint.repair.found import Repair
-from cfglint.repair.price import host_of, overfills_gpu, overfills_host, regroups
+from cfglint.repair.price import host_of, lays_out, overfills_gpu, overfills_host, regroups
 from cfglint.repair.proposals import WIDE
 from cfglint.repair.reason import Reason
 from cfglint.repair.relax import cut, utmost
@@ -91,7 +91,7 @@ def least_of(solver: Solver, group: Group, tracks: Sequence[Track]) -> str:
 def overfilled(solver: Solver, group: Group, way: Repair) -> Reason:
     """Say that a job takes too much memory after a way, with what shrinks it moved as far as it helps."""
     facts = combined(way.options) or {}
-    at_all = solver.search(group.goals).placed and regroups(facts)
+    at_all = solver.search(group.goals).placed and (regroups(facts) or lays_out(facts))
     for judged in solver.watched:
         if overfills_gpu(solver.trials, judged, facts, at_all=at_all):
             return at_most(solver, way, judged)

@@ -144,7 +144,8 @@ class Wants(Record):
             return [*near, *elsewhere][:MOST], ""
         if all(goal.code.startswith(MEMORY) for goal in stranded) and (cut := self._cut(stranded, judged)):
             return [*elsewhere, *cut][:MOST], _CUT
-        if certain := self._on_some(judged, stranded) or self._immovable(group, lost):
+        certain = self._on_some(judged, stranded) or self._immovable(group, lost)
+        if certain := certain or self._numbers(group, lost):
             return elsewhere, certain if elsewhere else certain + nowhere(judged)
         codes = ((group.code,) if group.code in lost or not lost else ()) + tuple(lost)
         if codes[0].startswith("MEM"):  # what a job takes of GPUs that are not there is not to the point
@@ -186,6 +187,13 @@ class Wants(Record):
         if group.code in fixed:
             return BY_HAND.format("this rule")
         return f"{', '.join(self.solver.named(fixed))} stands whatever cfglint moves"
+
+    def _numbers(self, group: Group, lost: Sequence[str]) -> str:
+        """Return the number that shows that a job cannot run there, where a rule about memory asks."""
+        from cfglint.repair.vain import in_vain
+
+        own = group.code.startswith(MEMORY) and group.code not in lost
+        return in_vain(self.solver, group, states=True) if own else ""
 
     def _reason(self, code: str) -> Reason:
         """Return why a rule has no fix."""
