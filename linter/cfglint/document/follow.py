@@ -15,6 +15,7 @@ from cfglint.document.layers import Source, read_override
 from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.groups import groups_of
 from cfglint.document.python.learns import accumulates, compares, splits_sequences, takes_whole_groups
+from cfglint.document.python.megatron import older_megatron, recomputes_nothing
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.refuses import refused
 from cfglint.document.python.steps import counts_micro
@@ -157,6 +158,10 @@ def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> Non
         _note(head, node, "compares", loss)
     if not _once("accumulates", accumulates, file, library):
         _note(head, node, "one_pass", "true")
+    if _once("older_megatron", older_megatron, file, library):
+        _note(head, node, "older_megatron", "true")
+        if _once("recomputes_nothing", recomputes_nothing, file, library):
+            _note(head, node, "recomputes_nothing", "true")
     if _once("whole_groups", takes_whole_groups, file, library):
         _note(head, node, "whole_groups", "true")
     if sharing := _once("shares_sequences", splits_sequences, file, library):

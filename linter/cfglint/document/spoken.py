@@ -31,6 +31,8 @@ _SAID = {
     "trains_with": "the command's program",
     "compares": "the command's program",
     "one_pass": "the command's program",
+    "older_megatron": "the command's program",
+    "recomputes_nothing": "the command's program",
     "counts_micro": "the command's program",
     "whole_groups": "the command's program",
     "shares_sequences": "the command's program",
