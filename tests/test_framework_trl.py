@@ -28,6 +28,11 @@ GRPO = MODEL + "num_generations: 8\nmax_completion_length: 512\n"
 VLLM = GRPO + "use_vllm: true\n"
 QLORA = MODEL + "packing: false\nuse_peft: true\nload_in_4bit: true\nbf16: true\n"
 ZERO3 = SFT + "accelerate_config: zero3\n"
+HANDBOOK = (
+    "model_name_or_path: Qwen/Qwen2.5-1.5B\ndataset_mixer: {a/b: 1.0}\ndataset_splits: [train, test]\n"
+    "preprocessing_num_workers: 12\nmax_length: 1024\nmax_prompt_length: 512\n"
+)
+SIMPO = HANDBOOK + "beta: 2.5\ngamma_beta_ratio: 0.5\n"
 INLINE = SFT + "deepspeed: {zero_optimization: {stage: 2, offload_optimizer: {device: cpu}}}\n"
 
 
@@ -40,6 +45,10 @@ def _values(pack: Pack, text: str, target: str | None = "h100-sxm:8", version: s
 
 # What the file says, the fact, its value.
 TOLD = [
+    (SIMPO, "task", "orpo"),
+    (SIMPO, "seq_len", 1024),
+    (SIMPO, "reference.present", False),
+    (HANDBOOK + "beta: 0.1\noutput_dir: data/zephyr-dpo\n", "task", "dpo"),
     (SFT, "task", "sft"),
     (DPO, "task", "dpo"),
     (GRPO, "task", "grpo"),
@@ -244,6 +253,8 @@ def test_without_a_target_the_gpus_are_unknown(pack: Pack) -> None:
 
 
 OTHERS = [
+    MODEL + "max_length: 1024\npreprocessing_num_workers: 12\n",
+    HANDBOOK.replace("dataset_splits: [train, test]\n", ""),
     "model_name_or_path: a/b\ndataset_name: x\nstage: sft\nfinetuning_type: lora\n",  # LLaMA-Factory
     "model_name_or_path: a/b\ndataset_name: wikitext\nblock_size: 1024\n",  # transformers' run_clm.py
     "rlhf_type: grpo\nmodel: a/b\nnum_generations: 8\nmax_completion_length: 512\n",  # ms-swift

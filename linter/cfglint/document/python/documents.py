@@ -8,6 +8,7 @@ the names of classes and libraries, so that frameworks know their own.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from cfglint.budget import spend
@@ -96,6 +97,12 @@ _LONGEST = 1_000  # items of a list
 _WRAPPERS = ("torch.compile", "copy.deepcopy")
 _ADAPTS = {"add_adapter", "load_adapter", "set_adapter"}
 _CASTS = {"half", "float", "bfloat16"}
+# A loop that lifts what is trained to fp32: all weights, where no adapter was added before.
+_LIFTS = re.compile(
+    r"(?m)^( *)for (\w+) in [^\n]*\.parameters\(\)[^\n]*:\n\s+(?:if \2\.requires_grad:\s+)?"
+    r"\2\.data = \2(?:\.data)?\.(?:to\(torch\.float32\)|float\(\))"
+)
+_PLAIN_INDENT = 4
 
 
 class Site(Record):
@@ -308,7 +315,20 @@ class Reader(Record):
         assert isinstance(made, Mapping)
         loader = value.kind.split(".")[-2:][0]
         self._say(made, "class", loader, value.span)
+        self._lifted(made)
         self._quantized(root, value.get("quantization_config"))
+
+    def _lifted(self, made: Mapping) -> None:
+        """Note that the program lifts all weights to fp32 before it trains them."""
+        text = self.program.code.file
+        lift = _LIFTS.search(text)
+        if lift is None or "get_peft_model(" in text[: lift.start()]:
+            return
+        if len(lift[1]) > _PLAIN_INDENT:
+            self.unread["from_pretrained",] = "the model's precision"
+            return
+        made.entries.pop("torch_dtype", None)
+        self._say(made, "dtype", "float32", lift.span())
 
     def _quantized(self, root: Mapping, config: object) -> None:
         """Take in how a model is quantized where it is loaded, by the program or by its trainer."""

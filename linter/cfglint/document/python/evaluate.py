@@ -86,8 +86,7 @@ class Evaluator:
 
     def truth(self, node: ast.expr) -> bool | None:
         """Return whether a condition holds; None where that is not known."""
-        value = self.settled(self.value(node))
-        return bool(value.value) if isinstance(value, Literal) else None
+        return _truth_of(self.settled(self.value(node)))
 
     def settled(self, value: object) -> object:
         """Return what a value is worth where a branch depends on it; a program's flags may be told then."""
@@ -148,6 +147,8 @@ class Evaluator:
         """Return what an operator makes of two values."""
         if isinstance(first, Object) and isinstance(second, Object) and isinstance(node.op, ast.BitOr):
             return self._union(first, second, node)
+        if _is_number(first) or _is_number(second) or (isinstance(first, Flag) and isinstance(second, Flag)):
+            first, second = self.settled(first), self.settled(second)  # `args.prompt + args.answer`
         if not isinstance(first, Literal) or not isinstance(second, Literal):
             return self._computed(node, first, second)
         if isinstance(node.op, ast.Mult) and first.whole and type(second.value) is int and second.value == 1:
@@ -186,10 +187,10 @@ class Evaluator:
     def _boolop(self, node: ast.BoolOp) -> object:
         for part in node.values:
             value = self.value(part)
-            told = self.settled(value)
-            if not isinstance(told, Literal):
+            truth = _truth_of(self.settled(value))
+            if truth is None:
                 return self._computed(node, value)
-            if bool(told.value) is isinstance(node.op, ast.Or):
+            if truth is isinstance(node.op, ast.Or):
                 return value
         return value
 
@@ -295,8 +296,14 @@ class Evaluator:
             return self.of_value(owner, self.arguments(Object(node.func.attr, (0, 0)), node), node)
         return self.call(self.value(node.func), node)
 
-    def of_value(self, owner: object, _: Object, node: ast.Call) -> object:
-        """Return what a method of a text, a number or a list gives."""
+    def of_value(self, owner: object, given: Object, node: ast.Call) -> object:
+        """Return what a method of a text, a number or a list gives: the parts of a text are known."""
+        between = given.positional[0] if len(given.positional) == 1 and not given.items else None
+        if given.kind == "split" and isinstance(between, Literal) and isinstance(between.value, str):
+            text = self.settled(owner)
+            if isinstance(text, Literal) and isinstance(text.value, str) and between.value:
+                parts = text.value[:_LONGEST].split(between.value)
+                return Items([Literal(part, text.span) for part in parts], self.code.span(node))
         return self._computed(node, owner)
 
     def arguments(self, made: Object, node: ast.Call) -> Object:
@@ -391,6 +398,16 @@ class Evaluator:
     def entered(self, function: Function, given: Object, node: ast.Call) -> object:
         """Return what a function of the program gives; `Program` enters it."""
         raise NotImplementedError
+
+
+def _truth_of(value: object) -> bool | None:
+    if isinstance(value, Items):
+        return True if value.items else None  # what fills an empty one is not followed
+    return bool(value.value) if isinstance(value, Literal) else None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Literal) and type(value.value) in (int, float)
 
 
 def _among(value: object, holder: object) -> bool | None:

@@ -8,6 +8,7 @@ that nothing here calls at the end, with parameters that are not known.
 from __future__ import annotations
 
 import ast
+import re
 
 from cfglint.budget import spend
 from cfglint.document.python.parsers import Parsing
@@ -38,6 +39,13 @@ _MOST_ENTERED = 400  # calls of functions of the program that are followed
 _ENDS = ("sys.exit", "exit", "quit", "os._exit")
 _LOOP = "a loop of the program sets it"
 _SPELLED_OUT = 8  # constants of a loop that is gone through
+# What lists the names of all linear layers for LoRA, as QLoRA's program does, and leaves none of a tower out
+# (https://github.com/artidoro/qlora/blob/7f4e95a/qlora.py#L221-L234).
+_NAMES_LINEAR = re.compile(r"(?i)linear_?(?:names|layers|modules)\Z|all_linears?\Z")
+_LINEAR = re.compile(
+    r"(?s)\A(?!.*(?:vision|visual|multimodal|keyword|exclude|freeze)).*\.named_modules\(\).*"
+    r"\bisinstance\(\w+, .*\.(?:add|append)\(.*\breturn (?:list|sorted)\("
+)
 _FIELDS = ("dataclasses.field", "field", "pydantic.Field", "Field", "draccus.field")
 
 
@@ -361,6 +369,8 @@ class Program(Parsing):
             return self._computed(node)
         if self._left <= 0 or self._yields(body):
             return self._computed(node)
+        if _NAMES_LINEAR.search(body.name) and _LINEAR.search(ast.unparse(body)):
+            return Items([Literal("all-linear", self.code.span(node))], self.code.span(node))
         self._left -= 1
         return self.enter(function, self.bound(function, given), node)
 

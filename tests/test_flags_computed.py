@@ -1,0 +1,85 @@
+"""What a program computes of its flags: sums of lengths, the layers of an adapter, weights lifted to fp32."""
+
+import json
+
+import pytest
+
+LINEAR = """\
+def find_all_linear_names(model):
+    names = set()
+    for name, module in model.named_modules():
+        if {skips}isinstance(module, torch.nn.Linear):
+            names.add(name.split(".")[-1])
+    return sorted(names)
+"""
+PROGRAM = """\
+from dataclasses import dataclass
+from typing import Optional
+import torch
+from peft import LoraConfig, TaskType, get_peft_model
+from transformers import AutoModelForCausalLM, HfArgumentParser
+from trl import DPOConfig, DPOTrainer
+
+
+@dataclass
+class Arguments:
+    model_name_or_path: Optional[str] = None
+    max_source_length: Optional[int] = 256
+    max_target_length: Optional[int] = 256
+    target_modules: Optional[str] = None
+
+
+{linear}
+
+def main():
+    args = HfArgumentParser(Arguments).parse_args_into_dataclasses(return_remaining_strings=True)[0]
+    length = args.max_source_length + args.max_target_length
+    model = AutoModelForCausalLM.from_pretrained(args.model_name_or_path, dtype=torch.bfloat16)
+    targets = args.target_modules.split(",") if args.target_modules else None
+    if targets and "all" in targets:
+        targets = find_all_linear_names(model)
+    config = LoraConfig(r=8, target_modules=targets)
+    {adapted}
+{lift}
+    DPOTrainer(model, args=DPOConfig(max_length=length, bf16=True), peft_config=config).train()
+
+
+if __name__ == "__main__":
+    main()
+"""
+LIFT = (
+    "    for param in filter(lambda p: p.requires_grad, model.parameters()):\n"
+    "        param.data = param.data.to(torch.float32)\n"
+)
+FLAGS = "--model_name_or_path Qwen/Qwen2.5-1.5B --max_source_length 1024 --target_modules"
+
+
+def _facts(cfglint, folder, targets, *, skips="", lift="", adapted="pass"):
+    text = PROGRAM.format(linear=LINEAR.format(skips=skips), lift=lift, adapted=adapted)
+    (folder / "tune.py").write_text(text)
+    (folder / "run.sh").write_text(f"torchrun --nproc_per_node 2 tune.py {FLAGS} {targets}\n")
+    said = cfglint("facts", "run.sh", "--gpu", "h100-sxm:2", "--format", "json").stdout
+    (job,) = json.loads(said)["jobs"]
+    return {name: each.get("value") for name, each in job["facts"].items()}
+
+
+@pytest.mark.parametrize(
+    ("targets", "skips", "layers"),
+    [
+        ("all", "", ["all-linear"]),
+        ("q_proj,v_proj", "", ["q_proj", "v_proj"]),
+        ("all", '"vision" not in name and ', None),
+    ],
+)
+def test_layers_that_a_flag_names(cfglint, folder, targets, skips, layers):
+    facts = _facts(cfglint, folder, targets, skips=skips)
+    assert facts.get("lora_targets") == layers
+    assert facts["seq_len"] == 1024 + 256
+
+
+@pytest.mark.parametrize(
+    ("lift", "adapted", "dtype"),
+    [("", "pass", "bf16"), (LIFT, "pass", "fp32"), (LIFT, "model = get_peft_model(model, config)", "bf16")],
+)
+def test_weights_that_a_loop_lifts(cfglint, folder, lift, adapted, dtype):
+    assert _facts(cfglint, folder, "all", lift=lift, adapted=adapted)["param_dtype"] == dtype
