@@ -60,3 +60,19 @@ def test_what_rests_on_the_processes_is_mended_with_them() -> None:
     assert "seq_parallel_size to 2" in fix.title
     assert not any(each.same for each in fix.results if each.name == "effective batch")
     assert "(131,072 tokens) each GPU then holds 65,536 instead of 9,362" in fix.effect
+
+
+def test_what_the_reason_names_as_last_is_offered() -> None:
+    command = (
+        "deepspeed --num_gpus 1 --module openrlhf.cli.train_dpo --pretrain Qwen/Qwen2.5-3B "
+        "--train_batch_size 256 --micro_train_batch_size 1 --max_len 8192 --zero_stage 3 --bf16 --flash_attn "
+        "--gradient_checkpointing --save_path out --dataset own/pairs --learning_rate 5e-7\n"
+    )
+    finding = found_in(command, "rtx-3090")["MEM105"]
+    assert "even with ref_reward_offload true" in finding.unfixed
+    safe, cut, *_ = finding.alternatives
+    assert (safe.applicability, safe.certainty) == ("safe", "may")
+    assert "adam_offload to true" in safe.title
+    assert "ref_reward_offload to true" in safe.title
+    assert (cut.applicability, cut.risk) == ("unsafe", "data")
+    assert "max_len to 4096" in cut.title

@@ -117,24 +117,34 @@ def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> Re
     """
     facts, even = combined(way.options) or {}, ""
     sure = bool(broken) or lacks(solver, judged, facts)
-    goals = [
-        goal for rule in solver.trials.short(judged, facts) for goal in solver.of(rule.code) if goal.bounds
-    ]
-    harmless = _harmless(solver, way, judged, goals) if goals else []
-    further = utmost(solver.search(goals), harmless, way.options) if goals else None
-    if further is not None and 0 < further[0] < INF and further[1]:
-        facts = combined((*way.options, *further[1])) or facts
-        even = f" even with {values_told(Repair(further[1]))}"
+    goals = _short_goals(solver, judged, facts)
+    if further := moved_besides(solver, way, judged):
+        facts = combined((*way.options, *further)) or facts
+        even = f" even with {values_told(Repair(further))}"
     told = _need(solver, judged, facts)
     need = f": {told}" if told else ""
     if even and sure and not lacks(solver, judged, facts):
         text = f"{broken or _TAKES_MORE}, and still may{even.replace(' even', '')}{need}"
-        return Reason(text, further=True)
+        return Reason(text, unsure=True, further=True)
     if not sure and told and _is_wide_open(solver.trials.values(judged, facts)):
         text = f"{_UNKNOWN} then fits a GPU{even and ','}{even}{need}"
         return Reason(text, unsure=True, further=bool(even))
     text = f"{broken or (_TAKES_MORE if sure else _MAY_TAKE_MORE)}{even and ','}{even}{need}"
     return Reason(text + ("" if even else _sent_there(solver, way, judged, goals)), further=bool(even))
+
+
+def moved_besides(solver: Solver, way: Repair, judged: Judged) -> tuple[Option, ...]:
+    """Return what takes most off the memory that is still missing after a way; none where that is enough."""
+    goals = _short_goals(solver, judged, combined(way.options) or {})
+    harmless = _harmless(solver, way, judged, goals) if goals else []
+    further = utmost(solver.search(goals), harmless, way.options) if goals else None
+    return tuple(further[1]) if further is not None and 0 < further[0] < INF else ()
+
+
+def _short_goals(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> list[Goal]:
+    """Return what is to hold of a GPU's memory and does not for certain after some moves."""
+    short = solver.trials.short(judged, facts)
+    return [goal for rule in short for goal in solver.of(rule.code) if goal.bounds]
 
 
 def _sent_there(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal]) -> str:

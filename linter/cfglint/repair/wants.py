@@ -10,10 +10,12 @@ from cfglint.record import Record, field, replace
 from cfglint.repair.allowed import ANY, SAFE, SHOWN
 from cfglint.repair.estimate import middle
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
+from cfglint.repair.found import Repair
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
 from cfglint.repair.proposals import Repairs, does_not_fit, doubt, is_certain, stranding
 from cfglint.repair.reason import Reason
 from cfglint.repair.served import with_engine
+from cfglint.repair.shortage import moved_besides
 from cfglint.repair.sized import sent_away
 from cfglint.repair.stranded import BY_HAND, nowhere, stranded_told
 from cfglint.repair.tighter import anyhow, furthest, tightened
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged
     from cfglint.findings import Fix
-    from cfglint.repair.found import Repair
     from cfglint.repair.proposals import Doubt
     from cfglint.repair.solve import Solver
     from cfglint.repair.trials import Goal, Group
@@ -128,12 +129,20 @@ class Wants(Record):
         return "nothing in the file has to change: it runs on some of the GPUs here" if some else ""
 
     def _hope(self, goals: Sequence[Goal], judged: Judged, told: Reason) -> list[Fix]:
-        """Return safe moves after which a job fits by the least it may need, where nobody can tell."""
+        """Return moves after which a job fits by the least it may need, where nobody can tell.
+
+        They are those that the reason names, where they do not cut the data.
+        """
         if not goals or not told.unsure:
             return []
         solver = self.solver.watching(judged)
         last = furthest(solver, tuple(goals), SAFE) or solver.nearest(goals, SAFE)
-        return self._found_near(judged, goals, last, _NO_RISK, _AT_BEST)
+        more = () if last is None else moved_besides(solver, last, judged)
+        whole = last and more and solver.written(Repair((*last.options, *more), sure=False), tuple(goals))
+        ways = (self._found_near(judged, goals, one, _LESS_RISKY, _AT_BEST) for one in (whole or None, last))
+        found = next(filter(None, ways), [])
+        cut = furthest(solver, goals, ANY, cuts=True) or solver.likely(goals, ANY) if found else None
+        return [*found, *self._found_near(judged, goals, cut, ("data",), _AT_BEST)]
 
     def _of_stranded(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return what helps where an error has no repair: what may be enough, or other hardware."""
