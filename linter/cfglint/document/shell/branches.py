@@ -10,7 +10,7 @@ from cfglint.document.shell.expand import Expander
 from cfglint.document.shell.processes import VISIBLE
 from cfglint.document.shell.source import SCRIPT, Source
 from cfglint.document.shell.words import Array, Pieces, meet, unknown
-from cfglint.document.shell.workers import pinned_in_turn
+from cfglint.document.shell.workers import has_one_each, pinned_in_turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ LEAVING = ("exit", "return", "break", "continue")
 READERS = ("read", "mapfile", "readarray", "getopts", "let", "printf")
 _STARTS = re.compile(r"\b(?:sbatch|srun|torchrun|accelerate|deepspeed)\b")
 _ROUNDS = 100  # of a loop over known arguments
+_COUNTED = ("for_statement", "c_style_for_statement")  # loops that may give each round its own GPU
 
 
 class Exit(Exception):  # noqa: N818 (a signal: nothing went wrong)
@@ -248,10 +249,12 @@ class Branches:
         del self.commands[met:]
         self._hide(names)
         self._apart([body], depth)
-        turns = pinned_in_turn(self._source.text_of(node)) if node.type == "for_statement" else ()
+        text = self._source.text_of(node) if node.type in _COUNTED else ""
+        turns, alone = pinned_in_turn(text), has_one_each(text)
         for command in self.commands[met:]:
             command.repeated = True
-            command.turns = turns if turns and VISIBLE in command.environment else command.turns
+            if VISIBLE in command.environment:
+                command.turns, command.alone = turns or command.turns, alone or command.alone
         self._hide(names)
 
     def _once(self, node: Any, variable: str, body: Any, depth: int) -> bool:

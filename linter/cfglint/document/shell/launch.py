@@ -412,7 +412,8 @@ class _Reader:
         visible = self._variable(VISIBLE)
         self.visible = "" if isinstance(visible, Unresolved) else text_at(visible)
         if isinstance(visible, Unresolved):
-            _add(head, "visible_gpus", visible, name)
+            one = Composite("1", visible.start, visible.end) if self._command.alone else visible
+            _add(head, "visible_gpus", one, name)
         elif isinstance(visible, Scalar) and visible.text.strip():
             _add(head, "visible_gpus", visible_gpus(visible), name)
             if (least := least_gpus(visible)) is not None:

@@ -137,7 +137,8 @@ class Command(Record):
 
     ``outer`` is the command that was given it to run (``docker run … bash -c``), ``end`` where it ends in the
     file, -1 where it is not known, ``repeated`` that a loop may run it several times, ``beside`` that the
-    script goes on meanwhile, ``turns`` the numbers of the GPUs that it has in a loop's rounds.
+    script goes on meanwhile, ``turns`` the numbers of the GPUs that it has in a loop's rounds, ``alone`` that
+    it has one GPU in each.
     """
 
     words: list[Word]
@@ -148,6 +149,7 @@ class Command(Record):
     repeated: bool = False
     beside: bool = False
     turns: tuple[int, ...] = ()
+    alone: bool = False
 
 
 def unknown(why: str) -> Piece:

@@ -22,6 +22,14 @@ _IN_TURN = re.compile(
     r"[ \t]*[;\n].*?\b" + VISIBLE + r"=[\"']?\$\{?(?P=name)\b",
     re.DOTALL,
 )
+_ONE_EACH = re.compile(
+    r"for[ \t]*(?:(?P<name>\w+)[ \t]+in[ \t]+(?:[0-9]{1,3}(?:[ \t]+[0-9]{1,3})*|\{[^}\n]{1,40}\.\.[^}\n]{1,40}\}"
+    r"|[$`]\(?seq\b[^\n;]{1,80}?[)`])|\(\([ \t]*(?P<counter>\w+)[ \t]*=[^\n]{1,80}?\)\))"
+    r"[ \t]*[;\n].*?\b"
+    + VISIBLE
+    + r"=[\"']?\$(?:(?P=name)|(?P=counter)|\{(?:(?P=name)|(?P=counter))\})[\"']?\s",
+    re.DOTALL,
+)
 _SHELLS = re.compile(r"(?:^|/)(?:ba|da|z)?sh\Z|\.sh\Z|\A-")  # what runs another script on this machine
 _WORKERS = 3  # GPUs with a command of their own
 
@@ -35,6 +43,11 @@ def pinned_in_turn(loop: str) -> tuple[int, ...]:
         return tuple(map(int, found["listed"].split()))
     first, last = found["first"] or found["from"], found["last"] or found["to"]
     return tuple(range(int(first), int(last) + 1))
+
+
+def has_one_each(loop: str) -> bool:
+    """Whether a loop gives its commands one GPU in each round, whatever the number of rounds."""
+    return _ONE_EACH.match(loop) is not None
 
 
 def worked_on(commands: Sequence[Command]) -> list[tuple[int, ...]]:
