@@ -22,13 +22,8 @@ _IN_TURN = re.compile(
     r"[ \t]*[;\n].*?\b" + VISIBLE + r"=[\"']?\$\{?(?P=name)\b",
     re.DOTALL,
 )
-_ONE_EACH = re.compile(
-    r"for[ \t]*(?:(?P<name>\w+)[ \t]+in[ \t]+(?:[0-9]{1,3}(?:[ \t]+[0-9]{1,3})*"
-    r"|\{[^}\n]{1,40}\.\.[^}\n]{1,40}\}|[$`]\(?seq\b[^\n;]{1,80}?[)`])|\(\([ \t]*(?P<counter>\w+)[ \t]*=[^\n]{1,80}?\)\))"
-    r"[ \t]*[;\n].*?\b"
-    + VISIBLE
-    + r"=[\"']?\$(?:(?P=name)|(?P=counter)|\{(?:(?P=name)|(?P=counter))\})[\"']?\s",
-    re.DOTALL,
+_NUMBERS = re.compile(  # for gpu in 0 1 2, in {0..7}, in $(seq …); for ((gpu=0; …
+    r"for[ \t]*(?:(\w+)[ \t]+in[ \t]+(?:[0-9]|\{[0-9]|[$`]\(?seq\b)[^,;\n]*[;\n]|\(\([ \t]*(\w+)[ \t]*=)"
 )
 _SHELLS = re.compile(r"(?:^|/)(?:ba|da|z)?sh\Z|\.sh\Z|\A-")  # what runs another script on this machine
 _WORKERS = 3  # GPUs with a command of their own
@@ -47,7 +42,9 @@ def pinned_in_turn(loop: str) -> tuple[int, ...]:
 
 def has_one_each(loop: str) -> bool:
     """Whether a loop gives its commands one GPU in each round, whatever the number of rounds."""
-    return _ONE_EACH.match(loop) is not None
+    numbers = _NUMBERS.match(loop)
+    name = numbers and (numbers[1] or numbers[2])
+    return bool(name and re.search(rf"\b{VISIBLE}=[\"']?\$\{{?{name}\}}?[\"']?\s", loop))
 
 
 def worked_on(commands: Sequence[Command]) -> list[tuple[int, ...]]:
