@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from cfglint.document.shell.processes import below
 from cfglint.repair.devices import with_devices
+from cfglint.repair.in_step import in_step
 from cfglint.repair.patch import Change, Patch
 from cfglint.repair.price import lays_out, regroups
 from cfglint.repair.submitted import asked_in_front
@@ -34,7 +35,16 @@ _STEP = re.compile(
 _FIGURES = ("nodes", "gpus_per_node", "tasks_per_node", "gpus", "tasks")
 
 
-def with_job(patch: Patch | None, repair: Repair, watched: Sequence[Judged], trials: Trials) -> Patch | None:
+def with_job(
+    patch: Patch | None, repair: Repair, watched: Sequence[Judged], trials: Trials
+) -> tuple[Patch | None, Repair]:
+    """Return a patch with what goes along with a job that moves, and the repair with what that spares."""
+    return in_step(_asking_less(patch, repair, watched, trials), repair, watched, trials)
+
+
+def _asking_less(
+    patch: Patch | None, repair: Repair, watched: Sequence[Judged], trials: Trials
+) -> Patch | None:
     """Return a patch that lets a script's head ask for no more than a target has, where its job moves.
 
     The command's list of GPUs and srun's flags move along. Other commands of the script may need what its

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cfglint.document.trace import Trace
+from cfglint.document.tree import Scalar, walk
 from cfglint.lang.show import path as path_text
 from cfglint.lang.types import is_number
 from cfglint.repair.tracks import worse
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from cfglint.repair.tracks import Option
     from cfglint.repair.write import Definition, Writer
 
+AS_WELL = "other commands of the script read it, too"
+NEED_OTHERS = f"{AS_WELL}, and need other accumulation steps"
 _LAUNCHED_STEPS = tuple(
     (*holder, "deepspeed_config", "gradient_accumulation_steps")
     for holder in (("launch", "flags", "config_file"), ("accelerate_config",))
@@ -36,10 +40,30 @@ def for_several(
             option.effects.append(f"{key} is computed from it: see that the batch stays")
     if any(definition.several for definition in definitions):
         option.several = True
-        option.risk = option.risk if apart(option) else worse(option.risk, "optimization")
-        others = "commands of the script" if file == "shell" else "configs of the file"
-        more = ", and need other accumulation steps" if exchanged else ""
-        option.effects.append(f"other {others} read it, too{more}")
+        same = exchanged and file == "shell" and _keep_too(option, writer)
+        spared = same or apart(option)
+        option.unbalanced = exchanged and file == "shell" and not spared  # until all are written (in_step.py)
+        if not spared and not option.unbalanced:
+            option.risk = worse(option.risk, "optimization")
+        if file == "shell":
+            option.effects.append(NEED_OTHERS if exchanged and not same else AS_WELL)
+        else:
+            more = ", and need other accumulation steps" if exchanged else ""
+            option.effects.append(f"other configs of the file read it, too{more}")
+
+
+def _keep_too(option: Option, writer: Writer) -> bool:
+    """Whether other commands keep their batch, too: they read all that is moved, and the micro-batch."""
+    view = writer.subject.view
+    keys = [*(each.path for each in option.written), *writer.origins.of("micro_batch_size").paths]
+    places = {trace.span if (trace := Trace(view, key)).source is None else None for key in keys}
+    moved = {Trace(view, each.path).span for each in option.written}
+    for other in view.document.file.documents:
+        if other.index != view.document.index and other.root is not None:
+            read = {(node.start, node.end) for node in walk(other.root) if isinstance(node, Scalar)}
+            if not moved.isdisjoint(read) and not places <= read:
+                return False
+    return True
 
 
 def _followers(option: Option, writer: Writer) -> Iterator[str]:

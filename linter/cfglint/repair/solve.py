@@ -306,7 +306,7 @@ class Solver(Record):
         only = self.watched[0] if 0 < len(self.watched) < len(self.trials.judgements) else None
         writable = all(option.writable for option in repair.options)
         plain = self.writer(goals[0].judged).patch(repair.written) if writable else None
-        patch = with_job(plain, repair, self.watched, self.trials)
+        patch, repair = with_job(plain, repair, self.watched, self.trials)
         sure = repair.sure
         if patch is not None:
             removes = any(change.removed for change in patch.changes)

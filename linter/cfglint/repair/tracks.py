@@ -67,7 +67,8 @@ class Option(Record):
     ``writable`` is false where no edit of the file can do it. ``steps`` is how far the value is from the
     present one, ``asked`` whether the requirement itself names it. ``several`` commands read what it moves.
     ``exchanged`` are partners that make up for the move, with what they were and the keys that say them;
-    ``followers`` are facts that say the same as one of them, before and after it.
+    ``followers`` are facts that say the same as one of them, before and after it; ``unbalanced`` says that
+    other commands need partners of their own (in_step.py).
     """
 
     knob: str
@@ -82,6 +83,7 @@ class Option(Record):
     writable: bool = True
     results: str = "none"
     several: bool = False
+    unbalanced: bool = False
     exchanged: dict[str, tuple[object, set[Steps]]] = field(factory=dict)
     followers: set[str] = field(factory=set)
 

@@ -137,6 +137,7 @@ class Wants(Record):
             return []
         solver = self.solver.watching(judged)
         last = furthest(solver, tuple(goals), SAFE) or solver.nearest(goals, SAFE)
+        last = last or anyhow(solver, tuple(goals), judged)  # fewer GPUs, which may hold the job
         more = () if last is None else moved_besides(solver, last, judged)
         whole = last and more and solver.written(Repair((*last.options, *more), sure=False), tuple(goals))
         ways = (self._found_near(judged, goals, one, _LESS_RISKY, _AT_BEST) for one in (whole or None, last))
