@@ -138,9 +138,9 @@ def _on_some_number(before: Values, after: Values) -> tuple[Values, Values]:
 
 def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     """Return a repair as a fix, with what it does on a target; its number is given by the caller."""
-    patch, outside = repair.patch, repair.patch is not None and repair.patch.outside
+    patch = repair.patch
     codes = ", ".join(dict.fromkeys(goal.code for goal in repair.goals))
-    changes = patch.changes if patch is not None and not outside else ()
+    changes = patch.own if patch is not None else ()
     facts = combined(repair.options) or {}
     laid = _lays_out(trials, judged, facts)
     memory = memory_changes(*_on_some_number(judged.values, trials.values(judged, facts)))

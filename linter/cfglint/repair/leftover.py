@@ -15,14 +15,19 @@ from cfglint.document.shell.processes import below, text_at, whole
 from cfglint.document.spoken import spoken
 from cfglint.document.tree import Mapping, nodes_with_paths
 from cfglint.lang.types import is_number
+from cfglint.repair.alike import alike
 from cfglint.repair.beside import taken_beside
+from cfglint.repair.price import regroups, serves_on_fewer
+from cfglint.repair.together import combined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from cfglint.document.tree import Document
     from cfglint.engine.subject import Judged
+    from cfglint.repair.found import Repair
+    from cfglint.repair.patch import Patch
     from cfglint.repair.trials import Trials
     from cfglint.repair.write import Writer
 
@@ -41,6 +46,22 @@ _BATCHES = (  # where an accelerate config or command names a DeepSpeed file, an
     ((*_CONFIG, _DEEPSPEED, _FILE), (*_CONFIG, _DEEPSPEED)),
     ((_LAUNCH, "flags", _FILE), (_LAUNCH, "flags")),
 )
+
+
+def left_of(
+    repair: Repair,
+    patch: Patch | None,
+    watched: Sequence[Judged],
+    trials: Trials,
+    writer: Callable[[Judged], Writer],
+) -> str:
+    """Say what of a repaired document is still for more GPUs than there are, with all that moves along."""
+    facts = combined(repair.options) or {}
+    if patch is None or not (regroups(facts) or any(serves_on_fewer(facts, each.values) for each in watched)):
+        return ""
+    after = trials.judged_after((*patch.edits, *alike(trials, patch.own).edits)) or ()
+    pairs = ((old, new) for old, new in zip(trials.judgements, after, strict=False) if old in watched)
+    return next(filter(None, (left_over(old, new, writer(old), trials) for old, new in pairs)), "")
 
 
 def left_over(before: Judged, after: Judged, writer: Writer, trials: Trials) -> str:

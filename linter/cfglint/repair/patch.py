@@ -35,6 +35,11 @@ class Patch(Record):
         return tuple(change.edit for change in self.changes)
 
     @property
+    def own(self) -> list[Change]:
+        """The changes of the document's own file, where no other one has to be edited."""
+        return [] if self.outside else self.changes
+
+    @property
     def spans(self) -> set[tuple[int, int]]:
         """Where the document's own file is edited."""
         return {(edit.start, edit.end) for edit in self.edits if not isinstance(edit, OutsideEdit)}

@@ -18,7 +18,7 @@ from cfglint.record import Record, field, replace
 from cfglint.repair.allowed import SAFE, Allowed, recomputing
 from cfglint.repair.batch_job import with_job
 from cfglint.repair.found import Repair
-from cfglint.repair.leftover import left_over
+from cfglint.repair.leftover import left_of
 from cfglint.repair.options import Options
 from cfglint.repair.price import gives_other_gpus, lays_out, regroups, serves_on_fewer
 from cfglint.repair.relax import beside, cut
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged
-    from cfglint.repair.patch import Patch
     from cfglint.repair.tracks import Option, Track
 
 _NEEDS = ("trainer.likely", "need.likely")
@@ -325,23 +324,12 @@ class Solver(Record):
             sure = sure or proven(sure=True)
         memory = any(goal.code.startswith("MEM") and goal.compiled.level == "error" for goal in goals)
         sure = sure and not any(self._blind(repair, judged, memory=memory) for judged in self.watched)
-        results, left = self._results(repair), self._left(repair, patch)
+        results, left = self._results(repair), left_of(repair, patch, self.watched, self.trials, self.writer)
         if left:
             sure, last = False, repair.options[-1]
             told = replace(last, effects=[*last.effects, left])
             repair = replace(repair, options=(*repair.options[:-1], told))
         return replace(repair, goals=tuple(goals), patch=patch, only=only, results=results, sure=sure)
-
-    def _left(self, repair: Repair, patch: Patch | None) -> str:
-        """Say what of a repaired document is still for more GPUs than there are."""
-        facts = combined(repair.options) or {}
-        serves = any(serves_on_fewer(facts, judged.values) for judged in self.watched)
-        if patch is None or not (serves or regroups(facts)):
-            return ""
-        zipped = zip(self.trials.judgements, self.trials.judged_after(patch.edits) or (), strict=False)
-        pairs = ((old, new) for old, new in zipped if old in self.watched)
-        told = (left_over(old, new, self.writer(old), self.trials) for old, new in pairs)
-        return next(filter(None, told), "")
 
     def _blind(self, repair: Repair, judged: Judged, *, memory: bool) -> bool:
         """Whether a job with other GPUs or another layout, or ``memory`` for it, is not shown to fit."""
