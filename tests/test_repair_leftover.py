@@ -34,7 +34,7 @@ def test_what_stays_larger_is_told(more: str, told: str) -> None:
     ("other", "told"),
     [
         ("python -m mine.sample --gpu_count 4 --batch_size 8", "--gpu_count 4 of sample (line 1) stays"),
-        ("torchrun --nproc_per_node $((2 * 2)) -m mine.label --x 1", "the 4 processes of label (line 1) stay"),
+        ("torchrun --nproc_per_node $((2 * 2)) -m mine.label", "the 4 processes of label (line 1) stay"),
         ("torchrun --nproc_per_node 4 -m mine.label --x 1", ""),  # they move along
         ("python -m mine.sample --gpu_count 2 --batch_size 8", ""),
     ],
