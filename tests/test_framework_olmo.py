@@ -14,7 +14,8 @@ from cfglint.hardware.target import parse_target
 if TYPE_CHECKING:
     from cfglint.lang.pack import Pack
 
-# OLMo 2 1B (configs/official-0425/OLMo2-1B-stage1.yaml); huggingface.co/allenai/OLMo-2-0425-1B has 1,484,916,736.
+# OLMo 2 1B (configs/official-0425/OLMo2-1B-stage1.yaml), whose matrices and norms are
+# 16 × (2,048 × (4 × 2,048 + 3 × 8,192) + 4 × 2,048) + 2 × 100,352 × 2,048 + 2,048 = 1,484,916,736.
 OLMO2_1B = """
 run_name: own
 model: {d_model: 2048, n_heads: 16, n_layers: 16, mlp_ratio: 8, weight_tying: false, flash_attention: true,
@@ -60,8 +61,10 @@ def test_llm_foundrys_files_are_not_olmos(pack: Pack) -> None:
 
 def test_fewer_gpus_take_what_fits_and_keep_the_batch(tmp_path, monkeypatch, capsys) -> None:
     (tmp_path / "own.yaml").write_text(OLMO2_1B, "utf-8")
-    command = 'torchrun --nnodes "${N}:${N}" --nproc-per-node 8 scripts/train.py own.yaml --run_name=a --save_overwrite'
-    (tmp_path / "run.sh").write_text(f"{command}\n", "utf-8")
+    start = 'torchrun --nnodes "${N}:${N}" --nproc-per-node 8'
+    (tmp_path / "run.sh").write_text(
+        f"{start} scripts/train.py own.yaml --run_name=a --save_overwrite\n", "utf-8"
+    )
     monkeypatch.chdir(tmp_path)
     assert main(["check", "run.sh", "--gpu", "rtx-3090:2", "--verbose"]) == 1
     told = " ".join(capsys.readouterr().out.split())
