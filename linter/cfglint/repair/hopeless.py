@@ -21,6 +21,7 @@ _BILLION, _MILLION = 1e9, 1e6
 _NODE = 8  # GPUs of a machine that clouds rent
 _BITS = 8  # of a byte
 _HALF = 2.0  # bytes of a weight of 16 bits
+_SIXTEEN = ("bf16", "fp16", "auto")  # what an engine makes of weights that are not quantized
 
 
 def too_large(values: Values, *, states: bool = False) -> str:
@@ -36,8 +37,9 @@ def too_large(values: Values, *, states: bool = False) -> str:
     there = vram[1] * count
     beside = gpus_have(there, int(count))
     each = _bytes_of_weight(values)
-    fetched = values["trains"] is True and values["offload_params"] is True  # layer by layer, from the host
-    if each is not None and size * each > there and not fetched:
+    if values["trains"] is True and values["offload_params"] is True:  # layer by layer, from the host
+        each = _bytes_served(values)
+    if each is not None and size * each > there:
         places = int(size * each < there + GIB)  # where rounded numbers would be the same
         weights = f"{about} weights take {size * each / GIB:,.{places}f} GiB in {each * _BITS:g} bits"
         return f"{weights}, and {gpus_have(there, int(count), places)}"
@@ -94,7 +96,7 @@ def _left_by_engine(values: Values, kept: float, vram: float, count: int) -> str
     gpus, size = values["rollout_gpus"], bounds_of(values["model.params"])
     if shared or not kept or size is None or not is_number(gpus) or gpus < 1:
         return ""
-    engine = max(1, ceil(size[0] * _HALF / vram)) if values["rollout_dtype"] == "bf16" else 1
+    engine = max(1, ceil(size[0] * (_bytes_served(values) or 0) / vram))
     left = max(count - engine, 0)
     if kept <= vram * left:
         return ""
@@ -116,6 +118,17 @@ def _bytes_of_weight(values: Values) -> float | None:
         return _HALF
     packed = bounds_of(values["packed_bytes"])
     return packed[0] if packed is not None and packed[0] > 0 else None
+
+
+def _bytes_served(values: Values) -> float | None:
+    """Return what a weight takes at least of the GPUs of an engine; None where it is not known to hold it."""
+    gpus, bits = values["rollout_gpus"], bounds_of(values["engine.bits"])
+    hosted = bounds_of(values["rollout_cpu_offload"])
+    if values["generates"] is not True or not is_number(gpus) or gpus < 1 or (hosted and hosted[1] > 0):
+        return None
+    if bits is not None and bits[0] > 0:
+        return bits[0] / _BITS
+    return _HALF if values["engine.quantized"] is False and values["rollout_dtype"] in _SIXTEEN else None
 
 
 def _bytes_of_states(values: Values) -> float:

@@ -22,7 +22,15 @@ from cfglint.repair.hopeless import WHOLE
 from cfglint.repair.keys_told import LISTED, keys_of, listed, quoted
 from cfglint.repair.reason import Reason
 from cfglint.repair.relax import utmost
-from cfglint.repair.shortage import at_most, least_needed, least_of, overfilled, short_of, values_told
+from cfglint.repair.shortage import (
+    at_most,
+    harmless,
+    least_needed,
+    least_of,
+    overfilled,
+    short_of,
+    values_told,
+)
 from cfglint.repair.stranded import moved_by_hand
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
@@ -62,7 +70,7 @@ def unfixed(solver: Solver, group: Group) -> Reason:
     numbers = in_vain(solver, group, laid=riddle or blind, states=states)
     if not numbers:
         return told
-    if riddle or told.way or WHOLE in numbers:
+    if riddle or told.way or told.unsure or WHOLE in numbers:
         return Reason(numbers, vain=True)
     parts = f"{numbers}; {told.text}".split("; ")  # both may say what the host would need
     return replace(told, text="; ".join(dict.fromkeys(parts)), vain=True)
@@ -81,9 +89,8 @@ def _tried(solver: Solver, group: Group) -> Reason:
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     search = solver.search(group.goals)
     short = utmost(search, uncut(tracks))
-    if short is not None and 0 < short[0] < INF:
-        told = short_of(solver, group, *short)
-        return replace(told, text=told.text + _only_cut(search, tracks))
+    if lacking := _lacking(solver, group, search, tracks, short):
+        return lacking
     start = solver.trials.count
     ways = list(_ways(solver, search, tracks))
     spent = not ways and solver.trials.count - start >= _TRIALS
@@ -114,6 +121,32 @@ def _tried(solver: Solver, group: Group) -> Reason:
     keys = sizes if len(keys) > LISTED and sizes else keys
     alone = f"{listed(knobs)} alone {_NO_VALUE}{_span(tracks)}"
     return Reason(f"{alone}: change {listed(keys)} with it" if keys else alone, riddle=True)
+
+
+def _lacking(
+    solver: Solver,
+    group: Group,
+    search: Search,
+    tracks: Sequence[Track],
+    short: tuple[float, tuple[Option, ...]] | None,
+) -> Reason | None:
+    """Say what memory is missing with all moves, or with all that break no rule where others would do."""
+    if short is not None and 0 < short[0] < INF:
+        told = short_of(solver, group, *short)
+        return replace(told, text=told.text + _only_cut(search, tracks))
+    if short is None or short[0] > 0 or not group.code.startswith(MEMORY):
+        return None
+    lack = utmost(search, harmless(solver, Repair(()), group.goals[0].judged, group.goals))
+    if lack is None or not 0 < lack[0] < INF:
+        return None
+    kept = {option.knob for option in lack[1]}
+    for option in (each for each in short[1] if each.knob not in kept and each.writable):
+        broken = [code for code, truth in _harmed(solver, Repair((option,))) if truth is False]
+        if stops := [code for code in broken if not code.startswith(MEMORY)]:
+            told, way = short_of(solver, group, *lack), Repair((option,))
+            but = f"with {values_told(way)}, {listed(solver.named(stops))} would break"
+            return replace(told, text=f"{told.text}; {but}{_numbers(solver, way, stops)}")
+    return None
 
 
 def _not_of_this_file(solver: Solver, group: Group) -> Reason:

@@ -136,8 +136,8 @@ def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> Re
 def moved_besides(solver: Solver, way: Repair, judged: Judged) -> tuple[Option, ...]:
     """Return what takes most off the memory that is still missing after a way; none where that is enough."""
     goals = _short_goals(solver, judged, combined(way.options) or {})
-    harmless = _harmless(solver, way, judged, goals) if goals else []
-    further = utmost(solver.search(goals), harmless, way.options) if goals else None
+    able = harmless(solver, way, judged, goals) if goals else []
+    further = utmost(solver.search(goals), able, way.options) if goals else None
     return tuple(further[1]) if further is not None and 0 < further[0] < INF else ()
 
 
@@ -246,7 +246,7 @@ def _floor(judged: Judged, after: Values) -> str:
     return f"the trainer needs at least {need[0] / GIB:.1f} GiB{most}{question and f'; {question}'}"
 
 
-def _harmless(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal]) -> list[Track]:
+def harmless(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal]) -> list[Track]:
     """Return the tracks of some goals as far as, beside a way, they break nothing but memory's rules."""
     facts = combined(way.options) or {}
     broken = {rule.code for rule in solver.trials.harmed(judged, facts, surely=True)}

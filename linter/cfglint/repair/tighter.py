@@ -8,6 +8,7 @@ fit without it.
 
 from __future__ import annotations
 
+from cfglint.budget import BUDGET
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.values import INF
 from cfglint.record import replace
@@ -39,6 +40,7 @@ _MOVES = 4
 _TRIES = 3  # without what a rule forbids
 _PLACES = (0, 1, 2, 3, 4, 8, 16, 32, 48, 64)  # of a track
 _TRIALS = 200
+_SPARE = 1_000_000  # steps that are left for the file's other findings: without them, nothing is made better
 
 
 def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
@@ -51,14 +53,15 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
         if goal.bounds and goal.compiled.level != "info" and goal.judged is judged
     ]
     known = _estimate(solver, judged, facts)
-    if not goals or known is None:
+    if not goals or known is None or BUDGET.left < _SPARE:
         return repair
     limits = _limits(known, repair.risk)
     search = replace(solver.search(goals), lenient=True, refused={key_of(facts)})
     tracks, options = ANY.over(solver.tracks(goals)), repair.options
     start = solver.trials.count
     for _ in range(_MOVES):
-        if not 0 < _missing(search, options) < INF or solver.trials.count - start > _TRIALS:
+        spent = solver.trials.count - start > _TRIALS or BUDGET.left < _SPARE
+        if spent or not 0 < _missing(search, options) < INF:
             break
         ways = list(_ways(search, tracks, options, limits))
         now = _missing(search, options)
@@ -90,7 +93,7 @@ def _likely(
         known = _estimate(solver, judged, combined(moved) or {})
         return known[2] - known[1] if known is not None else -INF
 
-    if not 0 > room(repair.options) > -INF:
+    if not 0 > room(repair.options) > -INF or BUDGET.left < _SPARE:
         return None
     ways = sorted(_ways(search, tracks, repair.options, (_CHEAP, "none")), key=lambda way: way[1])
     fitting = next((way[2] for way in ways if room(way[2]) >= 0 and not search.harms(way[2])), None)
@@ -111,6 +114,7 @@ def furthest(solver: Solver, goals: Sequence[Goal], allowed: Allowed, *, cuts: b
     Only with ``cuts`` they may cut the data.
     """
     search = replace(solver.search(goals), keeping=not allowed.unsafe, lenient=True)
+    heedless = replace(search, heedless=True, refused=set())
 
     def admits(option: Option) -> bool:
         return cuts or (_rank(option.risk) < _rank("data") and _admitted(option, allowed))
@@ -124,7 +128,8 @@ def furthest(solver: Solver, goals: Sequence[Goal], allowed: Allowed, *, cuts: b
         whole = completed(solver, search, options)
         if whole is not None:
             return solver.written(solver.as_one(Repair(whole, sure=False), goals[0].judged), goals)
-        dearest = max(options, key=lambda option: option.weight).knob  # what a rule forbids takes most off
+        forbidden = [option for option in options if heedless.harms((option,))] or options
+        dearest = max(forbidden, key=lambda option: option.weight).knob  # what a rule forbids takes most off
         tracks = [track for track in tracks if track.knob.name != dearest]
     return None
 
