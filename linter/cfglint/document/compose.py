@@ -325,12 +325,15 @@ def _scalar_at(node: Node | None, steps: Path, hung: dict[int, Node]) -> Scalar 
 
 def edited(document: Document, edits: Iterable[Edit]) -> Document | None:
     """Return a document after edits of its file; None where it cannot be found in it any more."""
+    from cfglint.document.trial import Known  # it starts processes, and this is seldom needed
+
     before, edits = document.file, list(edits)
     spend(2 * len(before.text), "texts after a fix")
     outside = [edit for edit in edits if isinstance(edit, OutsideEdit)]
     own = [edit for edit in edits if not isinstance(edit, OutsideEdit)] if outside else edits
     scripts = _scripts_with(before, outside) if outside else before.scripts
-    file = read_text(apply_edits(before.text, own), before.path, bom=before.bom, scripts=scripts)
+    with Known():
+        file = read_text(apply_edits(before.text, own), before.path, bom=before.bom, scripts=scripts)
     if len(file.documents) != len(before.documents):
         return None
     again = file.documents[document.index]

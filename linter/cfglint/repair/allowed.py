@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cfglint.record import Value
 from cfglint.repair.search import LIMIT
+from cfglint.repair.tracks import risk_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +29,19 @@ class Allowed(Value):
         """Whether a move may be made."""
         return (self.unsafe or option.risk == "none") and (self.display or option.writable)
 
+    def _may_admit(self, track: Track) -> bool:
+        """Whether a track may have a move that is admitted, as far as its price tells: making one is work."""
+        if track.knob.name in self.without:
+            return False
+        risky = all(move.leaving is None for move in track.knob.moves) and risk_of(track.move) != _NOTHING
+        return self.unsafe or not risky
+
     def over(self, tracks: Iterable[Track]) -> list[Track]:
         """Return the tracks that may be used, with the places of them that may.
 
         What changes results by itself may be made up for, where that is allowed (Search.keeping).
         """
-        able = (each.begun() for each in tracks if each.knob.name not in self.without)
+        able = (each.begun() for each in tracks if self._may_admit(each))
         admitted = (track.where(self.admits).begun() for track in able if track is not None)
         return [track for track in admitted if track is not None]
 

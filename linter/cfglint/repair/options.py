@@ -28,7 +28,7 @@ from cfglint.repair.others import for_a_launcher, for_several
 from cfglint.repair.price import lays_out, overfills_host, points, regroups
 from cfglint.repair.reasoned import has_reason
 from cfglint.repair.results import as_if_it_ran, is_same, probe, rests_apart, risk_to_results
-from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced, worse
+from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced, risk_of, worse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -480,11 +480,6 @@ class Options(Record):
         for name in self.writer.facts_at(key):
             if name not in option.facts:
                 option.facts[name] = convert(name, value, self.trials.run.pack.facts[name])
-
-
-def risk_of(move: t.Move) -> str:
-    """Return what a move puts at risk by itself."""
-    return move.risk if move.unsafe else "none"
 
 
 def _is_equal(old: object, new: object) -> bool:

@@ -220,6 +220,11 @@ class Track(Record):
         return self.move.cost * (self.steps(i) if self.move.per_step else 1)
 
 
+def risk_of(move: t.Move) -> str:
+    """Return what a move puts at risk by itself."""
+    return move.risk if move.unsafe else "none"
+
+
 # ── the values of a knob ───────────────────────────────────────────────────────────────────────────────
 class Broken(Record):
     """A requirement that does not hold while ``knob`` is worth ``old``; ``with_value`` tries another.

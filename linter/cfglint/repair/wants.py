@@ -7,6 +7,7 @@ from functools import partial
 from cfglint.document.spoken import spoken
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.record import Record, field, replace
+from cfglint.repair.afterwards import afterwards
 from cfglint.repair.allowed import ANY, SAFE, SHOWN
 from cfglint.repair.estimate import middle
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
@@ -219,7 +220,12 @@ class Wants(Record):
 
         together, memory = self.repairs.over[judged]
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
-        return self._elsewhere(judged, here), still_over(self.solver, judged, together, memory)
+        goals = tuple(stranding(self.solver, self.groups.values(), judged)) or tuple(here)
+        way = afterwards(self.solver.watching(judged), goals, judged, together)
+        elsewhere = self._elsewhere(judged, here)
+        if way is not None and (near := self._found_near(judged, goals, way, _NO_RISK, _WELL)):
+            return [*near, *elsewhere][:MOST], ""
+        return elsewhere, still_over(self.solver, judged, together, memory)
 
     def _stranding(self, judged: Judged) -> list[Goal]:
         """Return the errors on a target of which one has no repair: then the others are repaired in vain."""
@@ -251,6 +257,7 @@ class Wants(Record):
         if unsafe:
             yield goals, solver.likely(goals, ANY) or furthest(solver, goals, ANY), _LESS_RISKY, 0.0
             yield goals, anyhow(solver, goals, judged, ANY), _LESS_RISKY, _WELL
+        yield goals, afterwards(solver, goals, judged), _NO_RISK, _WELL
         if any(not ANY.over(solver.tracks((goal,))) for goal in goals):  # what no edit of the file can make
             yield goals, solver.best(goals, _SHOWN), _NO_RISK, _WELL
             if unsafe:
