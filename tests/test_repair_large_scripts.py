@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cfglint.document import trial
 from cfglint.document.compose import edited
 from cfglint.document.reading import read_text
 from cfglint.text import Edit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pytest
 
 SCRIPT = "# a long story about this run\n" * 400 + "torchrun --nproc_per_node 8 train.py --max_length 1024\n"
 
