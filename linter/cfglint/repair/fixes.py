@@ -150,7 +150,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         for change in changes
     )  # fmt: skip
     others = alike(trials, changes)
-    in_front = [change.title for change in asked_in_front(judged)] if regroups(facts) else []
+    in_front = [change.title for change in asked_in_front(judged, repair.written)] if regroups(facts) else []
     doubt = repair.risk == "optimization" and regroups(facts)
     share = "" if memory else share_told(judged.values, trials.values(judged, facts))
     return Fix(

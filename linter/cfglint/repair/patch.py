@@ -23,6 +23,11 @@ class Change(Record):
     readers: tuple[str, ...] = ()
     removed: bool = False
 
+    @property
+    def file(self) -> str:
+        """The other script that the edit is in; empty for the document's own file."""
+        return self.edit.file if isinstance(self.edit, OutsideEdit) else ""
+
 
 class Patch(Record):
     """The edits that make a repair."""
@@ -53,16 +58,29 @@ class Patch(Record):
     def title(self) -> str:
         """What the patch does, with the other keys that read what it changes."""
         told = [change for change in self.changes if change.title]
-        if len(told) == 1 and not told[0].removed:
+        if len(told) == 1 and not told[0].removed and not told[0].file:
             (only,) = told
             return f"set {only.title}" + (f", which {_reading(only.readers)} too" if only.readers else "")
-        titles = [
-            change.title + (f" ({_reading(change.readers)} it too)" if change.readers else "")
-            for change in told
-            if not change.removed
-        ]
+        files: dict[str, list[Change]] = {}
+        for change in told:
+            if not change.removed:
+                files.setdefault(change.file, []).append(change)
+        own = files.pop("", [])
+        within = [f"{', '.join(map(_with_readers, there))} in {_place(there)}" for there in files.values()]
+        titles = [*within, *map(_with_readers, own)]
         gone = [name for change in told if change.removed for name in change.title.split(", ")]
         return joined(titles, gone)
+
+
+def _with_readers(change: Change) -> str:
+    return change.title + (f" ({_reading(change.readers)} it too)" if change.readers else "")
+
+
+def _place(changes: list[Change]) -> str:
+    """Return the other script that some changes are in; with the line of a single one."""
+    edit = changes[0].edit
+    line = edit.text.count("\n", 0, edit.start) + 1 if isinstance(edit, OutsideEdit) else 0
+    return f"{changes[0].file}:{line}" if len(changes) == 1 else changes[0].file
 
 
 def joined(titles: list[str], gone: list[str]) -> str:

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 from cfglint.document.shell.nested import base
 from cfglint.document.shell.words import values_of
+from cfglint.document.trace import Trace
 from cfglint.repair.patch import Change
 from cfglint.text import Edit, small_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from cfglint.engine.subject import Judged
+    from cfglint.repair.invert import Written
 
 # By the launcher: the flags of a machine's GPUs, and of the machines.
 # https://github.com/allenai/beaker-gantry/blob/v2.1.0/gantry/commands/run.py (--gpus, --replicas)
 _ASKS = {"gantry": (("--gpus",), ("--replicas",))}
 
 
-def asked_in_front(judged: Judged) -> Iterator[Change]:
-    """Yield the change of each number that asks for more than a target has, where the file says it."""
+def asked_in_front(judged: Judged, written: Iterable[Written] = ()) -> Iterator[Change]:
+    """Yield the change of each number that asks for more than a target has, where the file says it.
+
+    What is ``written`` anyway moves with that.
+    """
     document, values = judged.subject.document, judged.values
     words = [*document.outer, *document.words]
     flags = _ASKS.get(base(words[0])) if words else None
@@ -35,6 +40,7 @@ def asked_in_front(judged: Judged) -> Iterator[Change]:
         placed = [piece for piece in word.pieces if piece.text] if word is not None else []
         number = small_number(placed[0].text) if len(placed) == 1 and placed[0].verbatim else None
         new = most if isinstance(most, int) else 1
-        if number is not None and number > new:
+        moved = {Trace(judged.subject.view, each.path).span for each in written}
+        if number is not None and number > new and (placed[0].start, placed[0].end) not in moved:
             edit = Edit(placed[0].start, placed[0].end, str(new))
             yield Change(edit, f"{names[0]} to {new}", names[0], str(number))

@@ -378,6 +378,7 @@ class Writer(Record):
                 (trace.flag,) if trace.flag else tuple(s for s in trace.at if isinstance(s, (str, int)))
             )
             edit = insert_key(document, path, self._consumer.word(path, value), view.dialect)
+            edit = edit or (insert_there(document, path, value) if document.format == "shell" else None)
             title += f" (over {trace.where.partition(' through ')[0]})"
         elif trace.present:
             node = trace.node
@@ -405,7 +406,6 @@ class Writer(Record):
             )
             if edit is None and document.format == "shell":
                 edit = insert_there(document, consumer.said(written.path), written.value)
-                title += f" in {edit.file}" if edit is not None else ""
             if edit is not None and written.path[0] == "launch":
                 flag = next((word for word in edit.new.split() if word.startswith("-")), spoken(written.path))
                 title = f"{flag.partition('=')[0]} to {shown(value)}"
@@ -418,8 +418,8 @@ class Writer(Record):
         if word is None or not isinstance(node, Scalar) or not text.startswith(node.text, start):
             return None
         edit = OutsideEdit(start, start + len(node.text), word, name, text)
-        key, line = definition_path(self.subject.view, node) or written.path, text.count("\n", 0, start) + 1
-        title = f"{spoken(key)} to {shown(written.value)} in {name}:{line}"
+        key = definition_path(self.subject.view, node) or written.path
+        title = f"{spoken(key)} to {shown(written.value)}"
         return Change(edit, title, written.key, node.text, _told(trace.shared))
 
     def _item(self, path: Steps, value: object) -> Change | None:

@@ -158,16 +158,17 @@ def insert_there(document: Document, path: Path, value: object) -> OutsideEdit |
     flags = [word.spelled for word in words if word.spelled.startswith("--")]
     if last is None or (last.spelled.startswith("-") and last is not words[-1]):  # it waits for a value
         return None
-    if path[:1] == ("launch",) or not takes or text is None or len(flags) < 2:
+    override = document.loader == "omegaconf"
+    if path[:1] == ("launch",) or not takes or text is None or (len(flags) < 2 and not override):
         return None
-    if value is None or value is False or document.loader == "omegaconf":
+    if not _can_say(value, text, override=override):
         return None
-    name = "--" + ".".join(names)
-    if any("-" in flag[2:] for flag in flags) and not any("_" in flag for flag in flags):
-        name = name.replace("_", "-")
+    apart = any("-" in flag[2:] for flag in flags) and not any("_" in flag for flag in flags)
+    words = _flag(".".join(names), value, text, dashes=apart and not override, override=override)
     script, whole, start = last.pieces[0].there
     end = _word_end(whole, start, start + len(last.spelled))
-    return OutsideEdit(end, end, f" {name}" if value is True else f" {name} {text}", script, whole)
+    more = ("=" if flags and "=" in flags[-1] else " ").join(words)  # some parsers split there
+    return OutsideEdit(end, end, f" {more}", script, whole)
 
 
 def remove(document: Document, path: Path) -> Edit | None:
