@@ -50,13 +50,29 @@ class Machines(Record):
         if fewer:
             self._fewer_in_all(option, int(there), int(machines))  # type: ignore[call-overload]
         machines = int(there if fewer else machines)  # type: ignore[call-overload]
-        if isinstance(each, int) and is_number(view.get(_ALL)):
-            self._along(_ALL, each * machines, option, beside=_EACH)
+        counts = isinstance(each, int) and is_number(view.get(_ALL))
+        if fewer and counts and self._follows(option, each, machines):  # type: ignore[arg-type]
+            return
+        if counts:
+            self._along(_ALL, each * machines, option, beside=_EACH)  # type: ignore[operator]
         if fewer and not self._has_machines(option, machines):
             self._along(_NODES, machines, option, beside=_EACH)
             if not self._has_machines(option, machines):
                 option.risk = worse(option.risk, "optimization")
                 option.effects.append(f"the command stays one for {view.get(_NODES)} machines: {_BY_HAND}")
+
+    def _follows(self, option: Option, each: int, machines: int) -> bool:
+        """Write the machines along where the number of all processes is computed from both; whether it is.
+
+        ``NGPU=$((NGPU_PER_NODE*NUM_NODES))`` of ``mpirun -n $NGPU -ppn $NGPU_PER_NODE``.
+        """
+        facts, written = dict(option.facts), list(option.written)
+        self._along(_NODES, machines, option, beside=_EACH)
+        again = self.rewritten(option)
+        if again is not None and again.get(_ALL) == each * machines and again.get(_EACH) == each:
+            return True
+        option.facts, option.written = facts, written
+        return False
 
     def _fewer_in_all(self, option: Option, machines: int, before: int) -> None:
         """Give fewer machines as many processes each as an option gives those that there were."""
