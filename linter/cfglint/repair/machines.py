@@ -50,11 +50,10 @@ class Machines(Record):
         if fewer:
             self._fewer_in_all(option, int(there), int(machines))  # type: ignore[call-overload]
         machines = int(there if fewer else machines)  # type: ignore[call-overload]
-        counts = isinstance(each, int) and is_number(view.get(_ALL))
-        if fewer and counts and self._follows(option, each, machines):  # type: ignore[arg-type]
-            return
-        if counts:
-            self._along(_ALL, each * machines, option, beside=_EACH)  # type: ignore[operator]
+        if isinstance(each, int) and is_number(view.get(_ALL)):
+            if fewer and self._follows(option, each, machines):
+                return
+            self._along(_ALL, each * machines, option, beside=_EACH)
         if fewer and not self._has_machines(option, machines):
             self._along(_NODES, machines, option, beside=_EACH)
             if not self._has_machines(option, machines):
