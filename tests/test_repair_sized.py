@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from cfglint.repair.sized import beyond
 from found import found_in
 
 VERL = (
@@ -96,3 +99,30 @@ def test_what_all_processes_split_keeps_its_batch_on_fewer() -> None:
     fix = found_in(f"{more}data_parallel\n", "l40s:4")["DOC104"].fix
     assert fix is not None
     assert not any(each.same for each in fix.results if each.name == "effective batch")
+
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        (2.9, ""),  # 23.2 GiB
+        (2.98, "24.0 GiB, 0.4 of them for the process itself"),  # 23.8 GiB
+        (3.1, "24.0 GiB"),  # 24.8 GiB, whatever a process takes
+    ],
+)
+def test_what_each_gpu_keeps_leaves_room_for_the_process(params: float, told: str) -> None:
+    size = params * GIB
+    values: Any = dict.fromkeys(
+        ("train_tp", "pp", "moe", "optimizer", "master_weights", "gpus_needed", "num_gpus")
+    )
+    values |= {"gpu.count": 4, "gpu.vram": 24 * GIB, "process.context": 0.4 * GIB, "trainer.likely": None}
+    values |= {"trains": True, "lora": False, "quantized": False, "optimizer_in_backward": False}
+    values |= dict.fromkeys(("param_bytes", "grad_bytes", "moment_bytes"), None)
+    values |= dict.fromkeys(("ranks.weights", "ranks.gradients", "ranks.optimizer"), 1)
+    values |= {"model.params": size, "params.trained": size, "framework.name": "own"}
+    values |= {"states.away": False, "offload_params": False}
+    text = beyond(None, values)  # type: ignore[arg-type]
+    assert text.endswith(told)
+    assert bool(text) == bool(told)

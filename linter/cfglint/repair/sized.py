@@ -52,8 +52,7 @@ _PARTS = ("weights", "gradients", "moments")
 _SHARED = ("ranks.weights", "ranks.gradients", "ranks.optimizer")  # over so many GPUs
 _AWAY = ("zero_stage", "offload_optimizer", "offload_params")  # the cheapest first
 _STAGES = 3
-_PROCESS = 0.75 * GIB  # that a process itself takes, its context and the least of its buffers
-_ROOM = 0.9  # of a GPU: what a process, its activations and buffers leave at best
+_ROOM = 0.9  # of a GPU, a rule of thumb: more of it in states is a reason to shard more, and told to nobody
 
 
 def beyond(judged: Judged, values: Values, *, sure: bool = True, share: float = 1.0) -> str:
@@ -81,12 +80,14 @@ def beyond(judged: Judged, values: Values, *, sure: bool = True, share: float = 
         return f"{told}; on the {int(own)} GPUs of the file, that is at least {share_there}"
     ranks = [_ranks(values, name, count) for name in _SHARED]
     on_each = size * sum(part / over for part, over in zip(parts, ranks, strict=True))
-    if on_each <= min(vram[1] * share, vram[1] - _PROCESS):
+    context = (bounds_of(values["process.context"]) or (0, 0))[0]
+    if on_each <= min(vram[1] * share, vram[1] - context):
         return ""
     whole = " and ".join(n for n, part, over in zip(_PARTS, parts, ranks, strict=True) if over == 1 and part)
+    beside = f", {context / GIB:.1f} of them for the process itself"
     return (
         f"{whose} {on_each / GIB:,.1f} GiB on each of {int(count)} GPUs, with {whole} whole on each, and "
-        f"{gpus_have(vram[1], 1, 1)}"
+        f"{gpus_have(vram[1], 1, 1)}{beside if on_each <= vram[1] else ''}"
     )
 
 
