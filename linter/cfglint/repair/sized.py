@@ -14,6 +14,8 @@ from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.lang.values import INF
+from cfglint.record import replace
+from cfglint.repair.allowed import SAFE
 from cfglint.repair.found import Repair
 from cfglint.repair.hopeless import gpus_have, params_told, spread
 from cfglint.repair.options import Options
@@ -22,12 +24,13 @@ from cfglint.repair.together import combined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
     from cfglint.repair.solve import Solver
     from cfglint.repair.tracks import Option
+    from cfglint.repair.trials import Goal
 
 _SIZE = re.compile(  # 7B, 30B-A3B, qwen30_a3b
     r"(?i)(?<![a-z0-9.])([0-9]{1,3}(?:\.[0-9]{1,2})?)b(?![a-z0-9])|([0-9]{2,3})b?[-_]a[0-9]{1,2}b(?![a-z0-9])"
@@ -126,7 +129,7 @@ def sent_away(solver: Solver, repair: Repair, judged: Judged) -> tuple[Repair, b
     if repair.sure or not placed or not beyond(judged, after, sure=False, share=_ROOM):
         return repair, True
     able = not beyond(judged, after)
-    for option in _ways_away(solver, judged):
+    for option in ways_away(solver, judged):
         if combined((*repair.options, option)) is None:
             continue
         more = solver.written(Repair((*repair.options, option), sure=False), repair.goals)
@@ -138,21 +141,45 @@ def sent_away(solver: Solver, repair: Repair, judged: Judged) -> tuple[Repair, b
     return repair, able
 
 
-def _ways_away(solver: Solver, judged: Judged) -> Iterator[Option]:
-    """Yield the moves that shard more, then those that send something to the host."""
+def hosted(solver: Solver, goals: Sequence[Goal], judged: Judged, *, by_hand: bool = False) -> Repair | None:
+    """Return what gives a job the GPUs that are there, and has elsewhere the states that they cannot keep.
+
+    With ``by_hand``, also what no edit of this file can do.
+    """
+    search = replace(solver.search(goals), keeping=True)
+    first = solver.anyhow(search, goals, SAFE)
+    if first is None or not beyond(judged, solver.trials.values(judged, combined(first.options) or {})):
+        return None
+    for option in ways_away(solver, judged, by_hand=by_hand):
+        if (facts := combined((*first.options, option))) is None:
+            continue
+        more = solver.written(Repair((*first.options, option), sure=False), goals)
+        if more is not None and not beyond(
+            judged, solver.trials.values(judged, facts), sure=False, share=_ROOM
+        ):
+            return more
+    return None
+
+
+def ways_away(solver: Solver, judged: Judged, *, by_hand: bool = False) -> Iterator[Option]:
+    """Yield the moves that shard more, then those that send something to the host.
+
+    They are edits of the file, or with ``by_hand`` the others.
+    """
     options = Options(solver.trials, judged, solver.writer(judged))
     for name in _AWAY:
         for track in options.tracks(t.Name(name)):
             if track.knob.name != name:
                 continue
             places = (track.option(i) for i in range(min(len(track), _STAGES)))
-            yield from (one for one in places if one is not None and _takes_off(one, judged))
+            able = (one for one in places if one is not None and one.writable is not by_hand)
+            yield from (one for one in able if _takes_off(one, judged))
 
 
 def _takes_off(option: Option, judged: Judged) -> bool:
-    """Whether a move can be made, and leads to more sharding or to the host."""
+    """Whether a move leads to more sharding or to the host."""
     new, old = option.facts.get(option.knob), judged.values[option.knob]
-    return option.writable and (new is True or (is_number(new) and is_number(old) and new > old))
+    return new is True or (is_number(new) and is_number(old) and new > old)
 
 
 def _parts(judged: Judged, values: Values, *, sure: bool) -> tuple[float, ...]:

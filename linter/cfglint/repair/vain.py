@@ -18,12 +18,16 @@ from cfglint.repair.write import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import TypeAlias
 
     from cfglint.engine.subject import Judged
+    from cfglint.facts import Values
     from cfglint.repair.solve import Solver
     from cfglint.repair.trials import Group
     from cfglint.repair.write import Way
+
+    Told: TypeAlias = Callable[[Judged, Values], str]
 
 _BITS, _ON_HOST = "quantization", "on the host they would take"
 _SMALLER = (("offload_optimizer", True), ("offload_params", True), (_BITS, "4"))  # what may make it fit
@@ -39,11 +43,12 @@ def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = F
         if goal.compiled.level != "error" or not goal.broken or not solver.rests_on_target(goal):
             continue
         numbers = too_large(goal.judged.values, states=states or memory)
-        numbers = numbers and _escapes(solver, goal.judged, numbers)
-        numbers = numbers or beyond(goal.judged, goal.judged.values)
+        numbers = numbers and _escapes(solver, goal.judged, numbers, _too_large)
+        floor = "" if numbers else beyond(goal.judged, goal.judged.values)
+        numbers = numbers or (floor and _escapes(solver, goal.judged, floor, beyond))
         if not numbers and laid and not memory and (wider := laid_wider(goal.judged.values)):
             large = too_large(goal.judged.values, states=True)
-            large = large and _escapes(solver, goal.judged, large)  # which no layout changes
+            large = large and _escapes(solver, goal.judged, large, _too_large)  # which no layout changes
             numbers = large or "; ".join(filter(None, (wider, _also_too_large(goal.judged))))
         if numbers:
             return numbers + beyond_host(solver, goal.judged)
@@ -59,8 +64,15 @@ def _also_too_large(judged: Judged) -> str:
     return f"even on as many, the trainer needs {size}"
 
 
-def _escapes(solver: Solver, judged: Judged, numbers: str) -> str:
-    """Return a number that stands whatever the file sends to the host, or packs into 4 bits; else nothing."""
+def _too_large(_: Judged, values: Values) -> str:
+    return too_large(values, states=True)
+
+
+def _escapes(solver: Solver, judged: Judged, numbers: str, told_of: Told) -> str:
+    """Return a number that stands whatever the file sends to the host, or packs into 4 bits; else nothing.
+
+    ``told_of`` makes it of other values.
+    """
     writer, values = solver.writer(judged), judged.values
     options = Options(solver.trials, judged, writer)
     for name, worth in _SMALLER:
@@ -74,7 +86,7 @@ def _escapes(solver: Solver, judged: Judged, numbers: str) -> str:
         if kept := _kept_off(solver, judged, way, facts) if name != _BITS else "":
             numbers += kept if kept not in numbers else ""
             continue
-        told = too_large(after, states=True)
+        told = told_of(judged, after)
         if not told and not overfills_host(solver.trials, judged, facts):
             return ""
         need = bounds_of(after["need.host"])
@@ -88,7 +100,7 @@ def _escapes(solver: Solver, judged: Judged, numbers: str) -> str:
 def _kept_off(solver: Solver, judged: Judged, way: Way, facts: Mapping[str, object]) -> str:
     """Say which rules keep a job's states off the host, where the file could send them there."""
     harmed = solver.trials.harmed(judged, facts, surely=True)
-    broken = [rule.code for rule in harmed if rule.level == "error" and not rule.code.startswith(MEMORY)]
+    broken = [rule.code for rule in harmed if rule.level != "info" and not rule.code.startswith(MEMORY)]
     if not broken:
         return ""
     keys = " and ".join(f"{spoken(each.path)} {shown(each.value)}" for each in way.keys)

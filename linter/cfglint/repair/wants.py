@@ -17,7 +17,7 @@ from cfglint.repair.proposals import Repairs, does_not_fit, doubt, is_certain, s
 from cfglint.repair.reason import Reason
 from cfglint.repair.served import with_engine
 from cfglint.repair.shortage import moved_besides
-from cfglint.repair.sized import sent_away
+from cfglint.repair.sized import hosted, sent_away, ways_away
 from cfglint.repair.stranded import BY_HAND, nowhere, stranded_told
 from cfglint.repair.tighter import anyhow, furthest, tightened
 from cfglint.repair.trials import MEMORY
@@ -254,10 +254,14 @@ class Wants(Record):
         yield goals, furthest(solver, goals, SAFE), _NO_RISK, 0.0
         yield goals, anyhow(solver, goals, judged), _NO_RISK, _WELL  # what may be too much
         yield goals, solver.likely(goals), _NO_RISK, _WELL  # which keeps to what the states alone need
+        yield goals, hosted(solver, goals, judged), _NO_RISK, _WELL  # where nobody knows the rest
         if unsafe:
             yield goals, solver.likely(goals, ANY) or furthest(solver, goals, ANY), _LESS_RISKY, 0.0
             yield goals, anyhow(solver, goals, judged, ANY), _LESS_RISKY, _WELL
         yield goals, afterwards(solver, goals, judged), _NO_RISK, _WELL
+        if any(ways_away(solver, judged, by_hand=True)):  # in another file, which is told
+            yield goals, solver.likely(goals, _SHOWN), _NO_RISK, _WELL
+            yield goals, hosted(solver, goals, judged, by_hand=True), _NO_RISK, _WELL
         if any(not ANY.over(solver.tracks((goal,))) for goal in goals):  # what no edit of the file can make
             yield goals, solver.best(goals, _SHOWN), _NO_RISK, _WELL
             if unsafe:

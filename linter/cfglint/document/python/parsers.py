@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _SWITCHES = ("store_true", "store_false")
 _PARSERS = ("HfArgumentParser", "TrlParser", "H4ArgumentParser")
+# The last is H4ArgumentParser's, which gives a single class as it is
+# (https://github.com/huggingface/alignment-handbook/blob/v0.3.0/src/alignment/configs.py#L94-L113).
+_WHOLE = ("parse_args_into_dataclasses", "parse_args_and_config", "parse_args", "parse")
 _SAME = (
     "to",
     "cuda",
@@ -100,7 +103,7 @@ class Parsing(Evaluator):
         """Return what a method gives: a parser's arguments, the object itself, or what it is called."""
         if owner.name == "ArgumentParser":
             return self._of_parser(owner, name, node)
-        if owner.name in _PARSERS and name.startswith("parse_"):
+        if owner.name in _PARSERS and name.startswith("parse"):
             return self._of_dataclasses(owner, name, node)
         if name in _SAME and owner.kind != "dict":
             self.arguments(Object("", (0, 0)), node)
@@ -174,7 +177,7 @@ class Parsing(Evaluator):
         given = self.arguments(Object("", (0, 0)), node)
         kinds = parser.positional[0] if parser.positional else parser.get("dataclass_types")
         listed = kinds.items if isinstance(kinds, Items) else [kinds]
-        if name not in ("parse_args_into_dataclasses", "parse_args_and_config", "parse_args"):
+        if name not in _WHOLE:
             return self._computed(node)
         span = self.code.span(node)
         made: list[object] = [
@@ -186,7 +189,7 @@ class Parsing(Evaluator):
         rest = given.get("return_remaining_strings")
         if isinstance(rest, Literal) and rest.value is True:
             made.append(self.unknown("the words that are left", node))
-        return Items(made, span)
+        return made[0] if name == "parse" and len(made) == 1 else Items(made, span)
 
     def _dataclass(self, kind: Class | Symbol, span: Span) -> Object:
         """Return an instance that a parser fills from the program's arguments."""
