@@ -83,7 +83,8 @@ TOLD = [
     (MEGATRON, "gradient_checkpointing", "none"),
     (MEGATRON + "recompute_granularity: full\n", "gradient_checkpointing", "full"),
     (MEGATRON + "accumulate_allreduce_grads_in_fp32: true\n", "grad_dtype", "fp32"),
-    (MEGATRON + "variable_seq_lengths: true\n", "grad_dtype", "bf16"),
+    (MEGATRON + "variable_seq_lengths: true\n", "grad_dtype", "fp32"),  # mcore_adapter, with bf16
+    (MEGATRON.replace("bf16: true", "fp16: true") + "variable_seq_lengths: true\n", "grad_dtype", "fp16"),
     (MEGATRON + "mixed_precision: bf16_mixed\n", "grad_dtype", "fp32"),
     (MEGATRON + "mixed_precision: bf16_mixed\n", "shard_stage", 1),
     (MEGATRON + "variable_seq_lengths: true\n", "shard_stage", 0),

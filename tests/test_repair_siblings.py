@@ -144,11 +144,11 @@ def test_states_that_gpus_cannot_keep_go_to_the_host_where_a_file_says_so(
     (tmp_path / "tune.py").write_text(TUNES)
     finding = found_in(tmp_path, NAMED, "rtx-3090:2", "DOC104")
     # A name says 3.2 to 6.1B: with 16 bytes each at least 48 of 47 GiB; on the host, the rest is open.
-    if not offloads:
-        assert finding.fix is None
-        assert "take 48 GiB (16 bytes each), and 2 GPUs have 47 GiB together" in finding.unfixed
-        return
     assert finding.fix is not None
+    if not offloads:
+        assert finding.fix.applicability == "display"
+        assert "offload_optimizer.device to cpu in " in finding.fix.title
+        return
     assert "deepspeed to zero3_offload.json" in finding.fix.title
     assert (finding.fix.applicability, finding.fix.certainty) == ("safe", "may")
     assert "GPUS=${GPUS:-2}" in apply_edits(NAMED, list(finding.fix.edits))
@@ -164,3 +164,33 @@ def test_files_beside_a_script_in_the_working_folder_are_seen(
     fix = found_in(tmp_path, script, "rtx-3090:2", "DOC104", path="run.sh").fix
     assert fix is not None
     assert "zero3_offload.json" in fix.title
+
+
+OWN_STATES = """torchrun --nproc_per_node 8 tune.py --model_name_or_path {model} --output_dir out \\
+    --bf16 True --model_max_length 2048 --per_device_train_batch_size 1 --gradient_accumulation_steps 4 \\
+    --gradient_checkpointing True --deepspeed ds.json
+"""
+
+
+@pytest.mark.parametrize(("model", "told"), [("Qwen/Qwen2.5-7B", True), ("Qwen/Qwen2.5-0.5B", False)])
+def test_the_file_that_offloads_nothing_is_where_the_states_go_to_the_host(
+    tmp_path: Path, model: str, told: bool
+) -> None:
+    none = {"device": "none"}
+    zero = {"stage": 3, "offload_optimizer": none, "offload_param": none}
+    (tmp_path / "ds.json").write_text(json.dumps({**AUTO, "zero_optimization": zero}))
+    (tmp_path / "tune.py").write_text(TUNES)
+    fix = found_in(tmp_path, OWN_STATES.format(model=model), "rtx-3090:2", "DOC104").fix
+    assert fix is not None
+    # 7.6B in ZeRO-3 are 16 bytes each: 57 GiB on each of two GPUs, and 14 with the optimizer on the host.
+    assert (fix.applicability == "display") == told
+    assert ("offload_optimizer.device to cpu in " in fix.title) == told
+
+
+def test_a_reason_names_the_rule_that_keeps_states_off_the_host(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text(json.dumps({**AUTO, "zero_optimization": {"stage": 3}}))
+    (tmp_path / "tune.py").write_text(TUNES)
+    script = f"{OWN_STATES.format(model='Qwen/Qwen2.5-7B').rstrip()} --optim rmsprop\n"
+    finding = found_in(tmp_path, script, "rtx-3090:2", "DOC104")
+    assert finding.fix is None
+    assert "would have them on the host, but RUN282 (optimizer-becomes-adam) would break" in finding.unfixed

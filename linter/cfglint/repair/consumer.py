@@ -40,6 +40,8 @@ class Consumer(Record):
         there = view.has(path)
         if self.flags and path[0] == "launch":
             return True  # the launcher's, not the program's
+        if view.hangs(path) is not None:
+            return takes(framework, view, path, value)  # what reads the file that a flag names
         if self.flags and not self._of_hydra:
             accepted = self._accepted(path, value)
             if accepted is False or (self._has_words and len(path) > 1 and not there):  # it has no dots

@@ -9,6 +9,7 @@ them to the host.
 from __future__ import annotations
 
 import re
+from itertools import chain, combinations
 
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang import tree as t
@@ -53,8 +54,10 @@ _WEIGHTS, _MOMENTS = 2.0, 4.0  # bytes of each parameter: 16 bits, and AdamW's t
 _ALL = 0.99  # of the weights are trained
 _PARTS = ("weights", "gradients", "moments")
 _SHARED = ("ranks.weights", "ranks.gradients", "ranks.optimizer")  # over so many GPUs
-_AWAY = ("zero_stage", "offload_optimizer", "offload_params")  # the cheapest first
+_AWAY = ("zero_stage", "train_tp", "offload_optimizer", "offload_params")  # the cheapest first
+_BY_HAND = _AWAY[2:]
 _STAGES = 3
+_HALF = 0.6  # of a GPU: what leaves room for all that nobody knows
 _ROOM = 0.9  # of a GPU, a rule of thumb: more of it in states is a reason to shard more, and told to nobody
 
 
@@ -148,26 +151,35 @@ def hosted(solver: Solver, goals: Sequence[Goal], judged: Judged, *, by_hand: bo
     """
     search = replace(solver.search(goals), keeping=True)
     first = solver.anyhow(search, goals, SAFE)
-    if first is None or not beyond(judged, solver.trials.values(judged, combined(first.options) or {})):
+    if first is None or not _overfull(judged, solver.trials.values(judged, combined(first.options) or {})):
         return None
-    for option in ways_away(solver, judged, by_hand=by_hand):
-        if (facts := combined((*first.options, option))) is None:
+    ways = list(ways_away(solver, judged, by_hand=by_hand))
+    for moved in chain(combinations(ways, 1), combinations(ways, 2)):
+        if (facts := combined((*first.options, *moved))) is None:
             continue
-        more = solver.written(Repair((*first.options, option), sure=False), goals)
-        if more is not None and not beyond(
-            judged, solver.trials.values(judged, facts), sure=False, share=_ROOM
-        ):
+        harmed = solver.trials.harmed(judged, facts, surely=True, infos=False)
+        if harmed or _overfull(judged, solver.trials.values(judged, facts), sure=False, share=_HALF):
+            continue
+        more = solver.written(Repair((*first.options, *moved), sure=False), goals)
+        if more is not None:
             return more
     return None
+
+
+def _overfull(judged: Judged, values: Values, *, sure: bool = True, share: float = 1.0) -> bool:
+    """Whether the states of a job take more than a share of the GPUs, by their sum or by each GPU's part."""
+    states, vram = bounds_of(values["trainer.states"]), bounds_of(values["gpu.vram"])
+    over = states is not None and vram is not None and states[0] > vram[1] * share
+    return over or bool(beyond(judged, values, sure=sure, share=max(share, _ROOM)))
 
 
 def ways_away(solver: Solver, judged: Judged, *, by_hand: bool = False) -> Iterator[Option]:
     """Yield the moves that shard more, then those that send something to the host.
 
-    They are edits of the file, or with ``by_hand`` the others.
+    They are edits of the file, or with ``by_hand`` the others: no stage, with which more keys come.
     """
     options = Options(solver.trials, judged, solver.writer(judged))
-    for name in _AWAY:
+    for name in _BY_HAND if by_hand else _AWAY:
         for track in options.tracks(t.Name(name)):
             if track.knob.name != name:
                 continue

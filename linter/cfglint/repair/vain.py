@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Told: TypeAlias = Callable[[Judged, Values], str]
 
 _BITS, _ON_HOST = "quantization", "on the host they would take"
+_WOULD = "would have them on the host"
 _SMALLER = (("offload_optimizer", True), ("offload_params", True), (_BITS, "4"))  # what may make it fit
 
 
@@ -84,7 +85,7 @@ def _escapes(solver: Solver, judged: Judged, numbers: str, told_of: Told) -> str
             continue
         after = solver.trials.values(judged, facts)
         if kept := _kept_off(solver, judged, way, facts) if name != _BITS else "":
-            numbers += kept if kept not in numbers else ""
+            numbers += kept if _WOULD not in numbers else ""
             continue
         told = told_of(judged, after)
         if not told and not overfills_host(solver.trials, judged, facts):
@@ -104,4 +105,4 @@ def _kept_off(solver: Solver, judged: Judged, way: Way, facts: Mapping[str, obje
     if not broken:
         return ""
     keys = " and ".join(f"{spoken(each.path)} {shown(each.value)}" for each in way.keys)
-    return f"; {keys} would have them on the host, but {', '.join(solver.named(broken))} would break"
+    return f"; {keys} {_WOULD}, but {', '.join(solver.named(broken))} would break"
