@@ -13,6 +13,7 @@ from cfglint.repair.estimate import middle
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.found import Repair
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
+from cfglint.repair.one_here import one_here
 from cfglint.repair.proposals import Repairs, does_not_fit, doubt, is_certain, stranding
 from cfglint.repair.reason import Reason
 from cfglint.repair.served import with_engine
@@ -127,6 +128,8 @@ class Wants(Record):
         """Say that a file is right for some of the GPUs that are there; nothing where it is not."""
         places = self._markets[judged].places(tuple(goals)) if judged in self._markets and goals else []
         some = any(place.own and not (place.may or place.accumulation or place.amid) for place in places)
+        if not some and one_here(self.solver.trials, judged, goals) is not None:
+            return "nothing in the file has to change: it may run on one of the GPUs here"
         return "nothing in the file has to change: it runs on some of the GPUs here" if some else ""
 
     def _hope(self, goals: Sequence[Goal], judged: Judged, told: Reason) -> list[Fix]:
@@ -310,7 +313,9 @@ class Wants(Record):
         places = market.places(tuple(goals), may=may)
         found = [hardware_fix(places, judged)]
         if self._stranding(judged):
-            found.insert(0, mended_elsewhere(market, judged.subject, places))
+            own = any(place.own for place in places)
+            one = None if own else one_here(self.solver.trials, judged, goals)
+            found.insert(0, one or mended_elsewhere(market, judged.subject, places))
         return [fix for fix in found if fix is not None]
 
     def _steps(self, judged: Judged, steps: int) -> str:
