@@ -133,3 +133,34 @@ def test_a_task_is_a_case_only_where_the_program_may_have_it(cfglint, folder, mo
     }
     _, judged = read(cfglint, folder, files, "--model_name_or_path Qwen/Qwen2.5-7B")
     assert {case["given"].get("task") for case in judged["cases"]} - {None} == tasks
+
+
+def test_the_folder_that_a_script_enters_is_where_its_program_is(cfglint, folder):
+    inside = folder / "src" / "own"
+    inside.mkdir(parents=True)
+    (folder / "run").mkdir()
+    (inside / "tune.py").write_text(LAYOUTS["one file"]["tune.py"])
+    enter = 'ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"\ncd ${ROOT}/src/own\n'
+    (folder / "run" / "go.sh").write_text(enter + LAUNCH.format(program="tune.py", flags="--use_lora"))
+    told = cfglint("facts", "run/go.sh", "--gpu", "h100-sxm:8", "--format", "json").stdout
+    assert json.loads(told)["jobs"][0]["facts"]["lora_rank"]["value"] == 64
+
+
+OWN_GRPO = """\
+from transformers import Trainer
+from trl import GRPOConfig, ModelConfig, TrlParser
+
+class Own(Trainer):
+    def compute_loss(self, model, inputs):
+        return self.score(model(**inputs).logits)
+
+if __name__ == "__main__":
+    args, model_args = TrlParser((GRPOConfig, ModelConfig)).parse_args_and_config()
+    Own(model=model_args.model_name_or_path, args=args).train()
+"""
+
+
+def test_no_fused_loss_has_a_part_in_a_grpo_trainer_of_its_own(cfglint, folder):
+    flags = "--model_name_or_path Qwen/Qwen2.5-7B --max_prompt_length 1024 --max_completion_length 2048"
+    facts, _ = read(cfglint, folder, {"tune.py": OWN_GRPO}, f"{flags} --use_liger_kernel True")
+    assert (facts["task"], facts["seq_len"], facts["fused_loss"]) == ("grpo", 3072, "none")

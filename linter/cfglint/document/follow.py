@@ -212,7 +212,9 @@ def _file(document: Document, library: Library, name: str, folders: Listed[str] 
         return None
     here = document.file.path
     around = [place for each in names for place in library.around(here, each)]
-    for places in (around, names):  # the working folder is asked where the project has none
+    inside = os.path.join(os.path.dirname(here), document.folder)  # where the script goes before
+    entered = [os.path.join(inside, each) for each in names] if document.folder else []
+    for places in (entered, around, names):  # the working folder is asked where the project has none
         files = [file for place in places if (file := library.file(place, here)) is not None]
         found = {os.path.abspath(file.path): file for file in files if file.format == "program"}
         if found:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
     from cfglint.findings import Memory
+    from cfglint.repair.invert import Written
     from cfglint.repair.solve import Solver
     from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Goal, Group
@@ -35,6 +36,7 @@ _LISTED = 3  # parts of the memory in a sentence
 _PART = {"MEM105": "trainer.states"}  # what a rule about memory asks for, where it is not all
 _FAR = 2  # times what a GPU has
 _OF_RANGE = " GiB: "  # before a question: how much of the range it would take away
+_ROUNDS = 2  # the states, then the rest
 _EMPTY = 4  # times the lower end of an estimate: beyond, its ends say nothing
 _TAKES_MORE, _MAY_TAKE_MORE = (
     f"then the job {each} more memory than a GPU has" for each in ("takes", "may take")
@@ -120,7 +122,8 @@ def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> Re
     goals = _short_goals(solver, judged, facts)
     if further := moved_besides(solver, way, judged):
         facts = combined((*way.options, *further)) or facts
-        even = f" even with {values_told(Repair(further))}"
+        whole = Repair((*way.options, *further)).written  # accumulation steps make up for several moves
+        even = f" even with {told_of([each for each in whole if each not in way.written])}"
     told = _need(solver, judged, facts)
     need = f": {told}" if told else ""
     if even and sure and not lacks(solver, judged, facts):
@@ -134,11 +137,22 @@ def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> Re
 
 
 def moved_besides(solver: Solver, way: Repair, judged: Judged) -> tuple[Option, ...]:
-    """Return what takes most off the memory that is still missing after a way; none where that is enough."""
-    goals = _short_goals(solver, judged, combined(way.options) or {})
-    able = harmless(solver, way, judged, goals) if goals else []
-    further = utmost(solver.search(goals), able, way.options) if goals else None
-    return tuple(further[1]) if further is not None and 0 < further[0] < INF else ()
+    """Return what takes most off the memory that is still missing after a way; none where that is enough.
+
+    Where states do not fit, the rest is looked at once they do.
+    """
+    moved: tuple[Option, ...] = ()
+    for _ in range(_ROUNDS):
+        given = (*way.options, *moved)
+        goals = _short_goals(solver, judged, combined(given) or {})
+        able = harmless(solver, Repair(given), judged, goals) if goals else []
+        further = utmost(solver.search(goals), able, given) if goals else None
+        if further is None or further[0] == INF or not further[1]:
+            return moved if goals else ()
+        moved = (*moved, *further[1])
+        if further[0] > 0:
+            return moved
+    return ()
 
 
 def _short_goals(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> list[Goal]:
@@ -271,7 +285,12 @@ def lacks(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> bool:
 
 def values_told(way: Repair) -> str:
     """Return the keys and values that a repair writes."""
-    told = (f"{spoken(written.path)} {shown(written.value)}" for written in way.written)
+    return told_of(way.written)
+
+
+def told_of(keys: Sequence[Written]) -> str:
+    """Return keys and values in words."""
+    told = (f"{spoken(written.path)} {shown(written.value)}" for written in keys)
     *most, last = dict.fromkeys(told)
     return f"{', '.join(most)} and {last}" if most else last
 

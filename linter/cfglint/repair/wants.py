@@ -141,6 +141,9 @@ class Wants(Record):
             return []
         solver = self.solver.watching(judged)
         last = furthest(solver, tuple(goals), SAFE) or solver.nearest(goals, SAFE)
+        moving = tuple(goal for goal in goals if not goal.code.startswith(MEMORY))
+        if last is None and moving:  # whatever memory that takes
+            last = solver.anyhow(solver.search(moving), moving, SAFE)
         last = last or anyhow(solver, tuple(goals), judged)  # fewer GPUs, which may hold the job
         more = () if last is None else moved_besides(solver, last, judged)
         whole = last and more and solver.written(Repair((*last.options, *more), sure=False), tuple(goals))
