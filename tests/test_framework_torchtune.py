@@ -10,6 +10,7 @@ import pytest
 from cfglint.document.reading import read
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from cfglint.lang.values import needs_of, parts
 from told import point
 
 SHARED = os.environ.get("CFGLINT_SHARED")
@@ -172,7 +173,7 @@ TABLE = [
     (
         "vision",
         changed(FULL, ("llama3_1.llama3_1_8b", "llama3_2_vision.llama3_2_vision_11b")),
-        {"model_path": None},
+        {"model_path": "meta-llama/Llama-3.2-11B-Vision", "need.total": None},
     ),
     # batch and length
     (
@@ -358,3 +359,20 @@ def test_llama_4_is_known_where_its_decoder_is_trained(pack, keys, path, frozen)
     values = _values(pack, changed(FULL, ("llama3_1.llama3_1_8b", f"llama4.{keys}")))
     assert (values["model_path"] if path else point(values["model.layers"])) == path
     assert values["freeze_vision_tower"] is frozen
+
+
+@pytest.mark.parametrize(
+    ("keys", "least", "most"),
+    [
+        ("decoder_trainable: false", 0.23, 0.26),  # 1.75 of 10.6 billion weights, and a tower of 0.87
+        ("encoder_trainable: false", 0.15, 0.18),
+        ("decoder_trainable: true, fusion_trainable: false", 0.8, 0.88),
+    ],
+)
+def test_of_llama_3_2_vision_the_states_are_known(pack, keys, least, most):
+    builder = f"llama3_2_vision.llama3_2_vision_11b, {keys}"
+    values = _values(pack, changed(FULL, ("llama3_1.llama3_1_8b", builder)))
+    low, high, _ = parts(values["trained_share"])
+    assert least < low < high < most
+    assert values["model_path"] == "meta-llama/Llama-3.2-11B-Vision"
+    assert needs_of(values["need.total"])  # of its images, nothing is
