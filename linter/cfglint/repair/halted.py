@@ -5,6 +5,7 @@ from __future__ import annotations
 from cfglint.document.shell.edits import insert, spelled
 from cfglint.engine.halts import STOPS
 from cfglint.findings import Fix
+from cfglint.repair.workers_told import WORKERS, leave_out
 from cfglint.repair.write import shown
 from cfglint.text import Edit
 
@@ -12,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.engine.halt import Missing
     from cfglint.engine.subject import Judged
+    from cfglint.repair.trials import Goal
     from cfglint.schema.table import Mistake
 
 HALTED = "CFG034"
@@ -41,7 +43,14 @@ def added(judged: Judged) -> Fix | None:
     )
 
 
-def by_hand(judged: Judged) -> str:
+def by_hand(goal: Goal) -> str:
+    """Say what people have to change that no key of the file moves; nothing of other rules."""
+    if goal.code == WORKERS:
+        return leave_out(goal.judged)
+    return _of_a_stop(goal.judged) if goal.code == HALTED else ""
+
+
+def _of_a_stop(judged: Judged) -> str:
     """Say which keys decide that a program stops, whose values only people know."""
     told = []
     stops: list[Mistake] = judged.values[STOPS]  # type: ignore[assignment]

@@ -17,7 +17,7 @@ from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record, replace
 from cfglint.repair.allowed import ANY, SHOWN, uncut
 from cfglint.repair.found import Repair
-from cfglint.repair.halted import HALTED, by_hand
+from cfglint.repair.halted import by_hand
 from cfglint.repair.hopeless import WHOLE
 from cfglint.repair.keys_told import LISTED, keys_of, listed, quoted
 from cfglint.repair.reason import Reason
@@ -153,6 +153,7 @@ def _not_of_this_file(solver: Solver, group: Group) -> Reason:
     """Say who could do something where no edit of this file moves anything: another file, or people."""
     goal = group.goals[0]
     told = _elsewhere(solver, group)
+    told = told if told.text else Reason(by_hand(goal), by_hand=True)
     told = told if told.text else _for_people(goal.judged.subject.view, goal.rule)
     told = told if told.text else Reason(_left_to_people(group))
     if told.text or not any(solver.rests_on_target(each) for each in group.goals):
@@ -201,8 +202,6 @@ def _all_by_hand(solver: Solver, group: Group) -> Reason:
 def _left_to_people(group: Group) -> str:
     """Say why a flag that a program does not take is not taken away: it names what the job is about."""
     values = group.goals[0].judged.values
-    if group.code == HALTED:
-        return by_hand(group.goals[0].judged)
     if group.code == "CFG033":
         return _by_program(group.goals[0].judged)
     flags = values[_STRANGE] if group.code == "DOC109" else ()
