@@ -37,10 +37,11 @@ def with_devices(
     old_number, number = watched[0].values[_OWN], trials.values(watched[0], facts)[_OWN]
     if not is_number(number) or not is_number(old_number) or number >= old_number:
         return patch
-    new = int(number)
     node = below(document.root, *_VISIBLE)
     old = document.file.text[node.start : node.end] if node is not None and node.start >= 0 else ""
     numbers = [int(word) for word in old.split(",") if word.isdecimal()]
+    spare = max(len(numbers) - int(old_number), 0)  # an engine may run on one that no process has
+    new = min(int(number) + spare, there) if isinstance(there, int) else 0
     if node is None or len(numbers) < max(new, old.count(",") + 1) or not isinstance(there, int):
         return patch
     taken = taken_beside(watched[0])[0]
