@@ -62,7 +62,8 @@ def stop_of(subject: Subject) -> Iterator[Mistake]:
     also, raised = ", ".join(each.key for each in missing[1:]), stop.raised
     if stop.key and further is not None and further.raised:  # what the other files say leads there
         causes = set(further.causes)
-        missing = [Missing(each.key) if each.key in causes else each for each in missing]
+        able = {key: value for key, value in further.wanted if not answers.then(stops, key, value)}
+        missing = [Missing(each.key, able.get(each.key)) if each.key in causes else each for each in missing]
         led = " and ".join(f"{key} {answers.shown(key)}" for key in further.causes)
         raised = f". With {led} it stops at {further.place}: {further.raised}"
     note, place = told or also, (node.start, node.end)

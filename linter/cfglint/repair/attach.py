@@ -6,6 +6,7 @@ from cfglint.budget import TOO_LONG, Searching
 from cfglint.repair.allowed import ANY, SAFE
 from cfglint.repair.amid import say_what_stays
 from cfglint.repair.counted import counted, is_doubtful
+from cfglint.repair.halted import HALTED, by_hand
 from cfglint.repair.price import regroups
 from cfglint.repair.proposals import Repairs, groups_of, mend
 from cfglint.repair.shortage import lacks
@@ -49,7 +50,8 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
     if search.over:
         for each in found:
             if each.finding.fix is None and not each.finding.unfixed:
-                each.finding.unfixed = _hopeless(each) or TOO_LONG
+                by_people = by_hand(each.judged) if each.finding.code == HALTED else ""
+                each.finding.unfixed = by_people or _hopeless(each) or TOO_LONG
 
 
 def _hopeless(each: Found) -> str:
@@ -119,6 +121,9 @@ def _attach_counted(run: Run, judgements: Sequence[Judged], found: Sequence[Foun
 
 def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> None:
     solver = solver_of(run, judgements)
+    slipped = list(slips(solver, found, "info"))
+    for each, fix in slipped:  # first: they need no search, which may take too long
+        each.finding.fix = fix
     groups = {group.code: group for group in groups_of(solver, found, "info")}
     repairs = _with_hints(solver, groups, groups_of(solver, found, "warning"))
     numbers: dict[tuple[Edit, ...], int] = {}
@@ -145,7 +150,7 @@ def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> N
             finding.fix, finding.alternatives = fixes[0], tuple(fixes[1:])
         else:
             finding.alternatives = tuple(fixes)
-    for each, fix in slips(solver, found, "info"):
+    for each, fix in slipped:
         number(fix)
         each.finding.fix, each.finding.unfixed = fix, ""
 

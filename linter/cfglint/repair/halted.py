@@ -64,6 +64,8 @@ def _of_a_stop(judged: Judged) -> str:
         plural = "values" if asked[1:] else "value"
         own = f"only people know which {plural} {' and '.join(asked)} should have: write "
         own += f"{' '.join(f'+{key}=…' for key in asked)} there"
+        able = [each for each in stop.missing if not each.file and each.value is not None]
+        own += "".join(f" ({_with(each)})" for each in able)
         told += [f"{own}{has and f', and {has}'}" if asked else f"write {has}"]
     return "; ".join(told)
 

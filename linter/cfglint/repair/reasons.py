@@ -139,8 +139,8 @@ def _lacking(
     lack = utmost(search, harmless(solver, Repair(()), group.goals[0].judged, group.goals))
     if lack is None or not 0 < lack[0] < INF:
         return None
-    kept = {option.knob for option in lack[1]}
-    for option in (each for each in short[1] if each.knob not in kept and each.writable):
+    kept = [option.facts for option in lack[1]]
+    for option in (each for each in short[1] if each.facts not in kept and each.writable):
         broken = [code for code, truth in _harmed(solver, Repair((option,))) if truth is False]
         if stops := [code for code in broken if not code.startswith(MEMORY)]:
             told, way = short_of(solver, group, *lack), Repair((option,))
@@ -445,7 +445,7 @@ def _aside(solver: Solver, group: Group, way: Repair) -> str:
 
 def _stops(truths: Mapping[str, object]) -> bool:
     """Whether a rule breaks for certain that is not about memory: then fitting would not help."""
-    return any(truth is False and not code.startswith(MEMORY) for code, truth in truths.items())
+    return any(truth is False and not code.startswith("MEM") for code, truth in truths.items())
 
 
 def _may_break(solver: Solver, way: Repair, truths: Mapping[str, object]) -> Reason:

@@ -63,8 +63,9 @@ def _as_one(trials: Trials, fixes: Sequence[Fix], fact: str) -> Fix | None:
     """Return fixes of a command as one: the program stops at the first flag or override that is left over."""
     distinct = list({fix.edits: fix for fix in fixes}.values())
     noted = {edit.start: note for fix in distinct for edit, note in zip(fix.edits, fix.notes, strict=True)}
-    edits = tuple(sorted({edit for fix in distinct for edit in fix.edits}, key=lambda edit: edit.start))
-    edits = edits if any(edit.new for edit in edits) else joined(edits)
+    every = {edit for fix in distinct for edit in fix.edits}
+    renamed = [edit for edit in every if edit.new]
+    edits = tuple(sorted((*renamed, *joined(every.difference(renamed))), key=lambda edit: edit.start))
     apart = all(one.end < other.start for one, other in pairwise(edits))
     if not apart or not _leaves_less(trials, edits, fact, len(distinct)):
         return None
