@@ -6,7 +6,7 @@ from cfglint.budget import TOO_LONG, Searching
 from cfglint.repair.allowed import ANY, SAFE
 from cfglint.repair.amid import say_what_stays
 from cfglint.repair.counted import counted, is_doubtful
-from cfglint.repair.halted import HALTED, by_hand
+from cfglint.repair.halted import HALTED, of_a_stop
 from cfglint.repair.price import regroups
 from cfglint.repair.proposals import Repairs, groups_of, mend
 from cfglint.repair.shortage import lacks
@@ -50,7 +50,7 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
     if search.over:
         for each in found:
             if each.finding.fix is None and not each.finding.unfixed:
-                by_people = by_hand(each.judged) if each.finding.code == HALTED else ""
+                by_people = of_a_stop(each.judged) if each.finding.code == HALTED else ""
                 each.finding.unfixed = by_people or _hopeless(each) or TOO_LONG
 
 

@@ -47,10 +47,10 @@ def by_hand(goal: Goal) -> str:
     """Say what people have to change that no key of the file moves; nothing of other rules."""
     if goal.code == WORKERS:
         return leave_out(goal.judged)
-    return _of_a_stop(goal.judged) if goal.code == HALTED else ""
+    return of_a_stop(goal.judged) if goal.code == HALTED else ""
 
 
-def _of_a_stop(judged: Judged) -> str:
+def of_a_stop(judged: Judged) -> str:
     """Say which keys decide that a program stops, whose values only people know."""
     told = []
     stops: list[Mistake] = judged.values[STOPS]  # type: ignore[assignment]
