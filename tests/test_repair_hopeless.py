@@ -39,9 +39,12 @@ def _values(**given: object) -> Any:
     facts |= {"param_bytes": 2, "grad_bytes": 2, "moment_bytes": 8, "master_weights": True, "gpus_needed": 2}
     facts |= {"train_tp": 1, "pp": 1, "cp": 1, "colocated": True, "rollout_gpus": None, "train_gpus": 2}
     facts |= {"train_backend": "fsdp", "moe": False, "generates": False, "rollout_dtype": "bf16"}
-    facts |= {"engine.bits": None, "packed_bytes": None, "weights.loading": 0} | {
-        name.replace("__", "."): v for name, v in given.items()
-    }
+    facts |= {
+        "engine.bits": None,
+        "packed_bytes": None,
+        "weights.loading": 0,
+        "rollout_cpu_offload": None,
+    } | {name.replace("__", "."): v for name, v in given.items()}
     return facts
 
 
