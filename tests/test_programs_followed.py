@@ -163,4 +163,5 @@ if __name__ == "__main__":
 def test_no_fused_loss_has_a_part_in_a_grpo_trainer_of_its_own(cfglint, folder):
     flags = "--model_name_or_path Qwen/Qwen2.5-7B --max_prompt_length 1024 --max_completion_length 2048"
     facts, _ = read(cfglint, folder, {"tune.py": OWN_GRPO}, f"{flags} --use_liger_kernel True")
-    assert (facts["task"], facts["seq_len"], facts["fused_loss"]) == ("grpo", 3072, "none")
+    assert (facts["task"], facts["fused_loss"]) == ("grpo", "none")
+    assert "seq_len" not in facts  # it may take all answers of a prompt at once
