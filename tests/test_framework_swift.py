@@ -19,6 +19,9 @@ TABLE = [
     (FOUR + SFT, {"model_path": "Qwen/Qwen2.5-7B", "dtype": "bf16", "seq_len": 2048, "packing": False}),
     (FOUR + SFT, {"attn_impl": "sdpa", "lora_targets": ("all-linear",)}),
     (FOUR + SFT + "--target_modules all-linear", {"lora_targets": ("all-linear",)}),
+    (FOUR + SFT + "--modules_to_save embed_tokens lm_head", {"lora_embeddings": True}),
+    (FOUR + SFT + "--modules_to_save all-embedding", {"lora_embeddings": True}),
+    (FOUR + SFT + "--modules_to_save norm", {"lora_embeddings": False}),
     (FOUR + SFT + "--attn_impl flash_attn", {"attn_impl": "flash_attention_2"}),
     (FOUR + SFT + "--tuner_type full --deepspeed zero3", {"lora_rank": 0, "zero_stage": 3}),
     (
