@@ -44,6 +44,7 @@ def test_a_name_tells_the_size(path: str, told: str) -> None:
         ("", "a100-80gb:2", True),
         ("++model.use_peft=true", "rtx-3090:2", True),
         ("++model.use_peft=false ++model.freeze_head=False", "rtx-3090:2", False),
+        ("++mode=linear_probing", "rtx-3090:2", True),  # of a frozen body
         ("++model.unfreeze_body=false", "rtx-3090:2", True),  # it is frozen
         ("++zero.offload_optimizer=cpu", "rtx-3090:2", True),  # the weights alone stay: 15 GiB
     ],

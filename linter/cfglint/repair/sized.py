@@ -45,7 +45,9 @@ _NAMES = (
 )
 _HOLDERS = ((), ("trainer",), ("launch", "flags"))
 # What may hold less on the GPUs than weights, gradients and moments of all parameters.
-_LESS = re.compile(r"(?i)lora|peft|adapter|[48]_?bit|quant|galore|freeze|frozen|offload|adafactor|muon|lion")
+_LESS = re.compile(
+    r"(?i)lora|peft|adapter|[48]_?bit|quant|galore|freeze|frozen|prob(?:e|ing)|offload|adafactor|muon|lion"
+)
 _SWITCHED = r"(?:load_in|use|enable|with)_\w*(?:[48]_?bit|lora|peft|adapter|quant|galore)|lora_enable"
 _OFF = re.compile(rf"(?i)\w*(?:offload|(?<!un)freeze|{_SWITCHED})\w*[=: ]+[\"']?(?:false|none|null|0)\b")
 _STATES_OFF = re.compile(r"(?i)\w*offload_optimizer\w*|super_?offload\w*|zerooffload\w*")  # ZeRO-Offload
@@ -153,7 +155,7 @@ def hosted(solver: Solver, goals: Sequence[Goal], judged: Judged, *, by_hand: bo
     first = solver.anyhow(search, goals, SAFE)
     if first is None or not _overfull(judged, solver.trials.values(judged, combined(first.options) or {})):
         return None
-    ways = list(ways_away(solver, judged, by_hand=by_hand))
+    ways = ways_away(solver, judged, by_hand=by_hand)
     for moved in chain(combinations(ways, 1), combinations(ways, 2)):
         if (facts := combined((*first.options, *moved))) is None:
             continue
@@ -173,19 +175,20 @@ def _overfull(judged: Judged, values: Values, *, sure: bool = True, share: float
     return over or bool(beyond(judged, values, sure=sure, share=max(share, _ROOM)))
 
 
-def ways_away(solver: Solver, judged: Judged, *, by_hand: bool = False) -> Iterator[Option]:
-    """Yield the moves that shard more, then those that send something to the host.
+def ways_away(solver: Solver, judged: Judged, *, by_hand: bool = False) -> list[Option]:
+    """Return the moves that shard more, then those that send something to the host.
 
-    They are edits of the file, or with ``by_hand`` the others: no stage, with which more keys come.
+    They are edits of the file. ``by_hand`` are those that no edit can make, where none sends anything to the
+    host: no stage, with which more keys come.
     """
-    options = Options(solver.trials, judged, solver.writer(judged))
+    options, found = Options(solver.trials, judged, solver.writer(judged)), []
     for name in _BY_HAND if by_hand else _AWAY:
         for track in options.tracks(t.Name(name)):
-            if track.knob.name != name:
-                continue
-            places = (track.option(i) for i in range(min(len(track), _STAGES)))
-            able = (one for one in places if one is not None and one.writable is not by_hand)
-            yield from (one for one in able if _takes_off(one, judged))
+            places = range(min(len(track), _STAGES)) if track.knob.name == name else ()
+            found += [one for one in map(track.option, places) if one is not None and _takes_off(one, judged)]
+    if not by_hand:
+        return [one for one in found if one.writable]
+    return [] if any(one.writable for one in found) else found
 
 
 def _takes_off(option: Option, judged: Judged) -> bool:

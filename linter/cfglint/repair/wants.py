@@ -265,7 +265,7 @@ class Wants(Record):
             yield goals, solver.likely(goals, ANY) or furthest(solver, goals, ANY), _LESS_RISKY, 0.0
             yield goals, anyhow(solver, goals, judged, ANY), _LESS_RISKY, _WELL
         yield goals, afterwards(solver, goals, judged), _NO_RISK, _WELL
-        if any(ways_away(solver, judged, by_hand=True)):  # in another file, which is told
+        if ways_away(solver, judged, by_hand=True):  # in another file, which is told
             yield goals, solver.likely(goals, _SHOWN), _NO_RISK, _WELL
             yield goals, hosted(solver, goals, judged, by_hand=True), _NO_RISK, _WELL
         if any(not ANY.over(solver.tracks((goal,))) for goal in goals):  # what no edit of the file can make

@@ -472,8 +472,8 @@ def titled(values: Iterable[Written], view: View, beside: Iterable[str] = ()) ->
         if (said := _said_there(trace)) is not None:
             key, file = definition_path(view, trace.node) or key, said[0]  # type: ignore[arg-type]
         titles.setdefault(file, []).append(f"{spoken(key)} to {shown(written.value)}")
-    of_own = [*titles.pop("", []), *beside]
-    within = [f"{', '.join(each)} in {_where(file, view)}" for file, each in titles.items()]
+    of_own = [*dict.fromkeys(titles.pop("", [])), *beside]
+    within = [f"{', '.join(dict.fromkeys(each))} in {_where(file, view)}" for file, each in titles.items()]
     return joined([*within, *of_own], gone)
 
 
