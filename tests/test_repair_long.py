@@ -76,3 +76,16 @@ def test_what_the_reason_names_as_last_is_offered() -> None:
     assert "ref_reward_offload to true" in safe.title
     assert (cut.applicability, cut.risk) == ("unsafe", "data")
     assert "max_len to 4096" in cut.title
+
+
+@pytest.mark.parametrize(
+    ("more", "same"), [("--total_batch_size 512", True), ("--gradient_accumulation 4", False)]
+)
+def test_a_batch_over_all_processes_stays(more: str, same: bool) -> None:
+    command = (
+        "torchrun --nproc_per_node 8 torchrun_main.py --model_config own.json --lr 0.01 --batch_size 16 "
+        f"--num_training_steps 1000 --dtype bfloat16 {more}\n"
+    )
+    fix = found_in(command, "l40s:4")["DOC104"].fix
+    assert fix is not None
+    assert all(each.same for each in fix.results if each.name == "effective batch") == same
