@@ -48,10 +48,21 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
         _strand(found)
         say_what_stays(found)
     if search.over:
-        for each in found:
-            if each.finding.fix is None and not each.finding.unfixed:
-                by_people = of_a_stop(each.judged) if each.finding.code == HALTED else ""
-                each.finding.unfixed = by_people or _hopeless(each) or TOO_LONG
+        for fix in {id(fix): fix for each in found if (fix := each.finding.fix) and not fix.number}.values():
+            run.fixes += 1
+            fix.number = run.fixes
+        _say_without_search(found)
+
+
+def _say_without_search(found: Sequence[Found]) -> None:
+    """Say of findings without a fix what needs no search, else that it took too long."""
+    told = {id(each.judged.target): (each.finding, number) for each in found if (number := _hopeless(each))}
+    for each in (one for one in found if one.finding.fix is None and not one.finding.unfixed):
+        finding, other = each.finding, told.get(id(each.judged.target))
+        by_people = of_a_stop(each.judged) if finding.code == HALTED else ""
+        finding.unfixed = by_people or _hopeless(each) or TOO_LONG
+        if finding.unfixed == TOO_LONG and other is not None and finding.level == "error":
+            finding.unfixed = stranded_told([f"{other[0].code} ({other[0].name})"], other[1], finding.code)
 
 
 def _hopeless(each: Found) -> str:
