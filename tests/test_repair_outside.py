@@ -61,3 +61,16 @@ def test_a_text_with_blanks_stays_in_its_quotes() -> None:
         if edit is not None:
             text = apply_edits(document.file.text, [edit])
             assert text == command.format('"full_shard auto_wrap offload"')
+
+
+def test_a_list_of_gpus_there_is_told() -> None:
+    inner = (
+        "deepspeed --include localhost:4,5,6,7 train.py --model_name_or_path Qwen/Qwen2.5-0.5B \\\n"
+        "  --output_dir out --per_device_train_batch_size 4 --gradient_accumulation_steps 2\n"
+    )
+    found = found_in("bash scripts/each.sh\n", "rtx-4090:2", "run.sh", {"scripts/each.sh": inner})
+    fix = found["DOC104"].fix
+    assert fix is not None
+    told = "set the GPUs of --include to 0,1, gradient_accumulation_steps to 4 in scripts/each.sh"
+    assert fix.title.startswith(told)
+    assert not fix.edits

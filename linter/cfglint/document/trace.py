@@ -113,7 +113,7 @@ class Trace(Record):
             isinstance(node, Scalar)
             and not self.computed
             and not isinstance(node, Unresolved)
-            and (not isinstance(node, Composite) or node.cut >= 0 or node.counts or node.ending[0] >= 0)
+            and (not isinstance(node, Composite) or node.editable)
             and node.origin is None
             and self.source is None
             and node.style not in ("|", ">")

@@ -91,6 +91,12 @@ class Composite(Scalar):
     flag: str = field(default="", kw_only=True)
     there: tuple[str, str, int] | None = field(default=None, kw_only=True)
 
+    @property
+    def editable(self) -> bool:
+        """Whether an edit of its file can make it another value."""
+        here = self.there is None
+        return here and (self.cut >= 0 or self.counts or self.ending[0] >= 0)
+
 
 class HydraRef(Composite):
     """The config of a Hydra application, which need not be here; ``places`` are where it would be, in order.

@@ -12,6 +12,7 @@ from cfglint.document.removal import outside, remove_keys
 from cfglint.document.rewritten import maker_of
 from cfglint.document.shell.edits import insert_there
 from cfglint.document.shell.edits import spelled as plain
+from cfglint.document.shell.processes import first_numbers, list_of_numbers
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Composite, Scalar, Sequence, Several, dotted, walk
@@ -415,12 +416,17 @@ class Writer(Record):
         """Return the edit of the script that this one runs, where that says a value."""
         (name, text, start), node = there, trace.node
         word = plain(self._consumer.word(written.path, written.value))
-        if word is None or not isinstance(node, Scalar) or not text.startswith(node.text, start):
+        if word is None or not isinstance(node, Scalar):
             return None
-        edit = OutsideEdit(start, start + len(node.text), word, name, text)
-        key = definition_path(self.subject.view, node) or written.path
+        old, key = node.text, definition_path(self.subject.view, node) or written.path
         title = f"{spoken(key)} to {shown(written.value)}"
-        return Change(edit, title, written.key, node.text, _told(trace.shared))
+        if isinstance(node, Composite) and node.counts and isinstance(written.value, int):
+            old, word = list_of_numbers(text, start), first_numbers(written.value)
+            title = f"{_listed(written.path, word)} to {word}"
+        if not text.startswith(old, start):
+            return None
+        edit = OutsideEdit(start, start + len(old), word, name, text)
+        return Change(edit, title, written.key, old, _told(trace.shared))
 
     def _item(self, path: Steps, value: object) -> Change | None:
         """Return the edit that puts one more item into a list, or makes the list."""

@@ -114,8 +114,12 @@ def _slots(flags: Mapping, nodes: Node | None, one: Node) -> dict[str, Node | No
         total = Composite(str(sum(map(len, hosts))), *place)
         listed = text.partition(":")[2] if len(hosts) == 1 else ""
         end = _list_end(included, listed)
+        there = included.there if isinstance(included, Composite) else None
         if end >= 0 and listed:  # fewer or more may be there
             total = Composite(total.text, end - len(listed), end, counts=True)
+        elif listed and there is not None and there[1].startswith(text, there[2]):
+            at = there[2] + len(text) - len(listed)
+            total = Composite(total.text, *place, counts=True, there=(*there[:2], at))
         return {"total": total, "nodes": Composite(str(len(hosts)), *place)}
     if nodes is None and child(flags, "hostfile") is None and child(flags, "H") is None:
         return {"nodes": one}
@@ -176,6 +180,14 @@ def least_gpus(node: Scalar) -> Composite | None:
 def first_numbers(number: int) -> str:
     """Return the list of the first GPUs: ``0,1,2``."""
     return ",".join(map(str, range(number)))
+
+
+def list_of_numbers(text: str, start: int) -> str:
+    """Return the list of GPUs that stands at a place of a text."""
+    end = start
+    while end < len(text) and (text[end] in "0123456789,"):
+        end += 1
+    return text[start:end]
 
 
 def whole(node: Node | None) -> int | None:
