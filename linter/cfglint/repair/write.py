@@ -416,14 +416,13 @@ class Writer(Record):
         """Return the edit of the script that this one runs, where that says a value."""
         (name, text, start), node = there, trace.node
         word = plain(self._consumer.word(written.path, written.value))
-        if word is None or not isinstance(node, Scalar):
-            return None
+        assert isinstance(node, Composite)  # _said_there
         old, key = node.text, definition_path(self.subject.view, node) or written.path
         title = f"{spoken(key)} to {shown(written.value)}"
-        if isinstance(node, Composite) and node.counts and isinstance(written.value, int):
+        if node.counts and isinstance(written.value, int):
             old, word = list_of_numbers(text, start), first_numbers(written.value)
             title = f"{_listed(written.path, word)} to {word}"
-        if not text.startswith(old, start):
+        if word is None or not text.startswith(old, start):
             return None
         edit = OutsideEdit(start, start + len(old), word, name, text)
         return Change(edit, title, written.key, old, _told(trace.shared))
