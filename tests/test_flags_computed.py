@@ -83,3 +83,34 @@ def test_layers_that_a_flag_names(cfglint, folder, targets, skips, layers):
 )
 def test_weights_that_a_loop_lifts(cfglint, folder, lift, adapted, dtype):
     assert _facts(cfglint, folder, "all", lift=lift, adapted=adapted)["param_dtype"] == dtype
+
+
+QUOTIENT = """\
+import argparse
+import torch
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch_size", type=int, default=128)
+parser.add_argument("--micro_batch_size", type=int, default=16)
+args = parser.parse_args()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B", dtype=torch.bfloat16)
+Trainer(
+    model=model,
+    args=TrainingArguments(
+        output_dir="out",
+        per_device_train_batch_size=args.micro_batch_size,
+        gradient_accumulation_steps=args.batch_size // args.micro_batch_size,
+        bf16=True,
+        gradient_checkpointing=True,
+    ),
+).train()
+"""
+
+
+def test_steps_that_follow_a_flag_let_it_move(cfglint, folder):
+    """The accumulation steps are computed of the micro-batch, and no fix has to write them."""
+    (folder / "tune.py").write_text(QUOTIENT)
+    (folder / "run.sh").write_text("torchrun --nproc_per_node 1 tune.py --micro_batch_size 32\n")
+    told = cfglint("check", "run.sh", "--gpu", "a100-40gb:1", "--set", "model_max_length=1024").stdout
+    assert "fix (unsafe): set per_device_train_batch_size to " in told

@@ -147,8 +147,10 @@ class Evaluator:
         """Return what an operator makes of two values."""
         if isinstance(first, Object) and isinstance(second, Object) and isinstance(node.op, ast.BitOr):
             return self._union(first, second, node)
-        if _is_number(first) or _is_number(second) or (isinstance(first, Flag) and isinstance(second, Flag)):
-            first, second = self.settled(first), self.settled(second)  # `args.prompt + args.answer`
+        flags = [each for each in (first, second) if isinstance(each, Flag)]
+        if flags and isinstance(node.op, ast.Add) and (flags[1:] or _is_number(first) or _is_number(second)):
+            # `args.prompt + args.answer`; steps that are a quotient follow other flags, which no fix knows
+            first, second = self.settled(first), self.settled(second)
         if not isinstance(first, Literal) or not isinstance(second, Literal):
             return self._computed(node, first, second)
         if isinstance(node.op, ast.Mult) and first.whole and type(second.value) is int and second.value == 1:
