@@ -107,9 +107,9 @@ def test_a_checkout_on_another_machine_has_the_same_files(tmp_path: Path, window
         }
         (tmp_path / "ds" / f"zero{stage}.json").write_text(json.dumps(parts))
     (tmp_path / "train_pairs.py").write_text(PARSER)
-    fix = found_in(tmp_path, OWN, "l40s:4", "DOC104").fix
+    fix = found_in(tmp_path, OWN, "a100-40gb:4", "DOC104").fix
     assert fix is not None
-    # Stage 1 keeps 4 bytes of each weight whole, and 12 on 4 GPUs: 44 of 44.4 GiB.
+    # Stage 1 keeps 4 bytes of each weight whole, and 12 on 4 GPUs: 44 of 39.5 GiB.
     assert "…/ds/zero2.json" in fix.title
     assert "/ds/zero2.json" in [edit.new for edit in fix.edits]
     assert fix.applicability == risk
