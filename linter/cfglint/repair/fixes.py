@@ -103,7 +103,7 @@ def _others(solver: Solver, goals: tuple[Goal, ...], ways: Sequence[Repair]) -> 
         way = solver.best(goals, replace(allowed, without=without, limit=_LESS))
         if way is None or way.knobs in (first, *others):
             return False
-        if safe and way.unsafe and len(way.knobs) > _UNSAFE_KNOBS:
+        if safe and way.unsafe and (len(way.knobs) > _UNSAFE_KNOBS or way.patch is None):
             return False
         others[way.knobs] = way
         return True
