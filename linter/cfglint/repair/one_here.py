@@ -18,16 +18,20 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged
     from cfglint.repair.trials import Goal, Trials
 
+_MOST = 8  # GPUs that are tried
+
 
 def one_here(trials: Trials, judged: Judged, goals: Sequence[Goal]) -> Fix | None:
     """Return how to start a job on one of a machine's GPUs, where it runs there, or may; else None."""
     given = judged.values.given
     count, model, nodes = (given.get(f"gpu.{name}") for name in ("count", "model", "nodes"))
-    about_gpus = goals and not any(goal.code.startswith("MEM") for goal in goals)
+    about_gpus = goals and not any(goal.code.startswith(("MEM", "BAT")) for goal in goals)
     if not about_gpus or not is_number(count) or count < 2 or nodes != 1 or not isinstance(model, str):
         return None
-    if judged.subject.document.format == "shell" or not _hold(trials, judged, goals):  # it says how many
+    if judged.subject.document.format == "shell" or not _hold(trials, judged, goals, 1):  # it says how many
         return None
+    if any(_hold(trials, judged, goals, number) for number in range(2, min(int(count), _MOST) + 1)):
+        return None  # sizes that do not go with so many GPUs: nobody takes one for that
     alone = trials.run.but(targets=(parse_target(f"{model}:1"),), named=True)
     (there,) = alone.judged(judged.subject)
     errors = [v for v in there.verdicts if v.truth is False and v.rule.level == "error"]
@@ -40,7 +44,7 @@ def one_here(trials: Trials, judged: Judged, goals: Sequence[Goal]) -> Fix | Non
     return Fix(0, title, (), applicability="display", target=judged.target.name if judged.target else None)
 
 
-def _hold(trials: Trials, judged: Judged, goals: Sequence[Goal]) -> bool:
-    """Whether rules hold on a single GPU."""
-    one = {"gpu.count": 1, "gpu.per_node": 1}
-    return all(goal.compiled.test(trials.values(judged, one)) in (True, None) for goal in goals)
+def _hold(trials: Trials, judged: Judged, goals: Sequence[Goal], number: int) -> bool:
+    """Whether rules hold on so many GPUs."""
+    some = {"gpu.count": number, "gpu.per_node": number}
+    return all(goal.compiled.test(trials.values(judged, some)) in (True, None) for goal in goals)

@@ -43,6 +43,7 @@ _MUCH = 0.75  # of the memory before
 _LEFT = 0.25  # of what is missing at worst
 _TOO_SLOW = 19.0  # times what a step takes, that it takes longer: a rule of thumb, which the message says
 _SLOW = 1.0  # times what a step takes, that it takes longer
+_WILD = 2.0  # times what a GPU has, where the middle of an estimate is too far off to offer anything
 _WELL, _AT_BEST = 0.6, 0.95  # of what a GPU has: the least of an estimate that may well fit it, or may at all
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
 _NO_RISK = ("none",)
@@ -303,7 +304,8 @@ class Wants(Record):
         parts = [change.after_gib for change in fix.memory if change.part in ("engine", "trainer")]
         if vram is None or max(map(middle, parts), default=0) * GIB <= vram[1]:
             return [fix]
-        return [fix] if max(low for low, _ in parts) * GIB <= most * vram[1] else []
+        wild = max(map(middle, parts)) * GIB > _WILD * vram[1]
+        return [fix] if max(low for low, _ in parts) * GIB <= most * vram[1] and not wild else []
 
     def _elsewhere(self, judged: Judged, goals: Sequence[Goal], *, may: bool = True) -> list[Fix]:
         """Return other hardware: the cheapest as it is, before it what costs half with safe changes.
