@@ -153,7 +153,8 @@ def _holds_of_any_fix(run: Run, case: Case, result) -> None:
     changed = set(_changed_lines(file.text, result.text))
     json = case.name.endswith(".json")
     most = 3 if json or "\\\n" in file.text else 2  # what goes on changes its last line, too
-    assert len(changed) <= most * sum(len(fix.edits) for _, fix in result.applied)
+    edits = [edit for _, fix in result.applied for edit in fix.edits]
+    assert len(changed) <= most * sum(max(1, edit.new.count("\n")) for edit in edits)
 
 
 def _changed_lines(old: str, new: str) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cfglint.document.python.later import Later
 from cfglint.document.python.stops import Stops
 from cfglint.document.python.surely import ABSENT as NOWHERE
 from cfglint.document.python.surely import SECTION, UNKNOWN, Known
@@ -10,7 +11,7 @@ from cfglint.document.siblings import said
 from cfglint.document.tree import ABSENT, Mapping, Scalar
 from cfglint.document.tree import Missing as Blank
 from cfglint.document.view import MappingView
-from cfglint.record import Record, Value, field
+from cfglint.record import Record, Value, field, replace
 from cfglint.schema.table import Mistake
 
 TYPE_CHECKING = False
@@ -35,6 +36,7 @@ class Missing(Value):
     key: str
     value: object = None
     file: str = ""
+    later: bool = False  # where it is not known that the program comes
 
 
 def stop_of(subject: Subject) -> Iterator[Mistake]:
@@ -58,8 +60,12 @@ def stop_of(subject: Subject) -> Iterator[Mistake]:
         missing += [one] if one is not None else []
         further = stops.find(answers.of)
     missing += [Missing(key, value, answers.then(stops, key, value)) for key, value in stop.wanted]
-    missing += [each for each in answers.sections if not _has_below(missing, each.key)]
     also, raised = ", ".join(each.key for each in missing[1:]), stop.raised
+    if stop.key and further is None:
+        later = _later(subject, stops, answers)
+        missing += later
+        raised = f", nor what may be read later: {', '.join(each.key for each in later)}" if later else ""
+    missing += [each for each in answers.sections if not _has_below(missing, each.key)]
     if stop.key and further is not None and further.raised:  # what the other files say leads there
         causes = set(further.causes)
         able = {key: value for key, value in further.wanted if not answers.then(stops, key, value)}
@@ -68,6 +74,20 @@ def stop_of(subject: Subject) -> Iterator[Mistake]:
         raised = f". With {led} it stops at {further.place}: {further.raised}"
     note, place = told or also, (node.start, node.end)
     yield Mistake(note, *place, key=stop.key, text=stop.place, kind=raised, missing=tuple(missing))
+
+
+def _later(subject: Subject, stops: Stops, answers: _Answers) -> list[Missing]:
+    """Return what may be read later and is not there either."""
+    siblings, found = subject.document.siblings, []
+    while len(answers.lent) < _MOST:
+        places = Later(stops.program, stops.modules, answers.of).keys()
+        new = {key: place for key, place in places.items() if tuple(key.split(".")) not in answers.lent}
+        for key, place in new.items():
+            one = answers.lend(key, siblings(place) if siblings is not None else [])
+            found += [replace(one, later=True)] if one is not None else []
+        if not new:
+            break
+    return found
 
 
 class _Answers(Record):

@@ -22,7 +22,9 @@ HALTED = "CFG034"
 def added(judged: Judged) -> Fix | None:
     """Return what adds the keys that a program misses, as configs beside its own have them all."""
     stops: list[Mistake] = judged.values[STOPS]  # type: ignore[assignment]
-    missing = stops[0].missing if len(stops) == 1 else ()
+    told = stops[0].missing if len(stops) == 1 else ()
+    unheard = " and ".join(each.key for each in told if each.later and not each.file)
+    missing = [each for each in told if each.file or not each.later]
     words = [f"{each.key}={spelled(each.value)}" for each in missing if each.file and spelled(each.value)]
     if not words or len(words) < len(missing) or any("," in word for word in words):
         return None
@@ -32,12 +34,13 @@ def added(judged: Judged) -> Fix | None:
         return None
     given = [f"+{word}" for word in words]
     files = " and ".join(dict.fromkeys(each.file for each in missing))
+    then = f"; {unheard}, which may be read later, no other config here has" if unheard else ""
     return Fix(
         0,
         f"add {', '.join(given[:-1])} and {given[-1]}" if given[1:] else f"add {given[0]}",
         (Edit(first.start, first.end, "".join(gap + each for each in given)),),
         applicability="unsafe",
-        effect=f"as in {files}; whether the job wants the same is not known",
+        effect=f"as in {files}; whether the job wants the same is not known{then}",
         risk="optimization",
         notes=(f"cfglint: added ({HALTED})",),
     )

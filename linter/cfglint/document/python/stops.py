@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _MOST = 3000  # statements
 _FILES = 40  # in which a key may be set
-_ON, _LEFT, _NEXT, _LOST = "on", "left", "next", "lost"
+ON, _LEFT, _NEXT, _LOST = "on", "left", "next", "lost"
 
 
 class Stop(Value):
@@ -72,29 +72,34 @@ class Stops(Record):
         for answers, stop in self._told:
             if all(ask(path) == answer for path, answer in answers.items()):
                 return stop
-        walk = _Walk(self.program, self.modules, ask)
+        walk = Walk(self.program, self.modules, ask)
         stop = walk.stop()
         self._told.append((walk.asked, stop))
         return stop
 
 
-class _Walk(Reckoner):
+class Walk(Reckoner):
+    """What surely runs of a program, in its order."""
+
     left = _MOST
 
     def stop(self) -> Stop | None:
-        """Go through the program from its function with ``@hydra.main`` on."""
-        start = self.names(self.program)
-        mains = [each for each in start.values() if isinstance(each, Task) and _is_main(each.node)]
-        if len(mains) != 1 or not mains[0].node.args.args:
-            return None
+        """Return where the program stops, from its function with ``@hydra.main`` on."""
         try:
-            self.follow(mains[0], [Part(())], {})
+            self.start()
         except _StopError as error:
             keys = {each.rpartition(".")[2] for each in (error.stop.key, *error.stop.causes) if each}
             return None if self._may_set(keys | error.functions) else error.stop
         except (OverError, RecursionError):
             pass
         return None
+
+    def start(self) -> None:
+        """Go through the program's function with ``@hydra.main``."""
+        names = self.names(self.program).values()
+        mains = [each for each in names if isinstance(each, Task) and _is_main(each.node)]
+        if len(mains) == 1 and mains[0].node.args.args:
+            self.follow(mains[0], [Part(())], {})
 
     def _may_set(self, keys: set[str]) -> bool:
         """Whether a file that was read or is imported may set one of the keys, or replace a function."""
@@ -113,8 +118,8 @@ class _Walk(Reckoner):
     def follow(self, task: Task, given: Sequence[object], named: dict[str, object] | None) -> object:
         """Go through a function with its arguments; returns what it gives."""
         node = task.node
-        plain = all(_is_main_or_remote(each) for each in node.decorator_list)
-        if self.guessing or not plain or len(self.active) >= DEEPEST or node in self.active or _yields(node):
+        plain = all(_is_main_or_remote(each) for each in node.decorator_list) and not _yields(node)
+        if not plain or len(self.active) >= DEEPEST or node in self.active or not self.enters(node):
             return UNKNOWN
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args]
@@ -134,25 +139,24 @@ class _Walk(Reckoner):
             self.active.pop()
         return frame.result
 
+    def enters(self, _: ast.FunctionDef) -> bool:
+        """Whether to go through a function that is called here."""
+        return not self.guessing
+
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> str:
         """Go through statements in their order; returns how they end."""
         for node in body:
             self.left -= 1
             if self.left < 0:
                 raise OverError
-            flow = getattr(self, f"_{node.__class__.__name__.lower()}", self._unknown)(node, frame)
-            if flow != _ON:
+            flow = getattr(self, f"_{node.__class__.__name__.lower()}", self.unknown)(node, frame)
+            if flow != ON:
                 return str(flow)
-        return _ON
+        return ON
 
-    def _unknown(self, node: ast.stmt, frame: Frame) -> str:
+    def unknown(self, node: ast.stmt, frame: Frame) -> str:
         """Pass over what may run or not: what it sets is not known, and whether it leaves."""
-        for each in ast.walk(node):
-            if isinstance(each, (ast.Name, ast.Attribute)) and not isinstance(each.ctx, ast.Load):
-                self.assign(each, UNKNOWN, frame)
-            elif isinstance(each, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)):
-                names = [each.name] if hasattr(each, "name") else [a.asname or a.name for a in each.names]
-                frame.names.update(dict.fromkeys(names, UNKNOWN))
+        self.forget(node, frame)
         self.guessing += 1
         try:
             may_leave = leaves([node], lambda test: self.truth(test, frame))
@@ -160,27 +164,36 @@ class _Walk(Reckoner):
             self.guessing -= 1
         if may_leave == "exit":
             raise OverError
-        return _LOST if may_leave else _ON
+        return _LOST if may_leave else ON
+
+    def forget(self, node: ast.stmt, frame: Frame) -> None:
+        """Take what statements may set for not known."""
+        for each in ast.walk(node):
+            if isinstance(each, (ast.Name, ast.Attribute)) and not isinstance(each.ctx, ast.Load):
+                self.assign(each, UNKNOWN, frame)
+            elif isinstance(each, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)):
+                names = [each.name] if hasattr(each, "name") else [a.asname or a.name for a in each.names]
+                frame.names.update(dict.fromkeys(names, UNKNOWN))
 
     def _expr(self, node: ast.Expr, frame: Frame) -> str:
         self.value(node.value, frame)
-        return _ON
+        return ON
 
     def _assign(self, node: ast.Assign, frame: Frame) -> str:
         value = self.value(node.value, frame)
         for each in node.targets:
             self.assign(each, value, frame)
-        return _ON
+        return ON
 
     def _annassign(self, node: ast.AnnAssign, frame: Frame) -> str:
         if node.value is not None:
             self.assign(node.target, self.value(node.value, frame), frame)
-        return _ON
+        return ON
 
     def _augassign(self, node: ast.AugAssign, frame: Frame) -> str:
         self.value(node.value, frame)
         self.assign(node.target, UNKNOWN, frame)
-        return _ON
+        return ON
 
     def _return(self, node: ast.Return, frame: Frame) -> str:
         frame.result = self.value(node.value, frame) if node.value is not None else Known(None)
@@ -192,26 +205,26 @@ class _Walk(Reckoner):
     _break = _continue
 
     def _pass(self, _: ast.stmt, __: Frame) -> str:
-        return _ON
+        return ON
 
     def _import(self, node: ast.Import, frame: Frame) -> str:
         frame.names.update({each.asname or each.name.partition(".")[0]: UNKNOWN for each in node.names})
-        return _ON
+        return ON
 
     def _importfrom(self, node: ast.ImportFrom, frame: Frame) -> str:
         frame.names.update(names_of([node], frame.file))
-        return _ON
+        return ON
 
     def _functiondef(self, node: ast.FunctionDef, frame: Frame) -> str:
         frame.names[node.name] = UNKNOWN  # it sees the names around it
-        return _ON
+        return ON
 
     def _if(self, node: ast.If, frame: Frame) -> str:
         before = len(self.read)
         truth = self.truth(node.test, frame)
         read, self.read[before:] = self.read[before:], []
         if truth is None:
-            return self._unknown(node, frame)
+            return self.unknown(node, frame)
         self.causes.append(read)
         try:
             return self.block(node.body if truth else node.orelse, frame)
@@ -220,10 +233,10 @@ class _Walk(Reckoner):
 
     def _for(self, node: ast.For, frame: Frame) -> str:
         if not self._begins(node.iter, frame):
-            return self._unknown(node, frame)
+            return self.unknown(node, frame)
         self.assign(node.target, UNKNOWN, frame)
         flow = self.block(node.body, frame)
-        after = self._unknown(node, frame)
+        after = self.unknown(node, frame)
         return _LEFT if flow == _LEFT else _LOST if flow == _LOST else after
 
     def _begins(self, node: ast.expr, frame: Frame) -> bool:
@@ -238,20 +251,20 @@ class _Walk(Reckoner):
 
     def _while(self, node: ast.While, frame: Frame) -> str:
         self.value(node.test, frame)
-        return self._unknown(node, frame)
+        return self.unknown(node, frame)
 
     def _with(self, node: ast.With, frame: Frame) -> str:
         for item in node.items:
             self.value(item.context_expr, frame)
             if any("suppress" in each or "raises" in each for each in calls(item.context_expr)):
-                return self._unknown(node, frame)
+                return self.unknown(node, frame)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, UNKNOWN, frame)
         return self.block(node.body, frame)
 
     def _try(self, node: ast.Try, frame: Frame) -> str:
         if node.handlers:
-            return self._unknown(node, frame)
+            return self.unknown(node, frame)
         return self.block([*node.body, *node.finalbody], frame)
 
     def _assert(self, node: ast.Assert, frame: Frame) -> str:
@@ -261,7 +274,7 @@ class _Walk(Reckoner):
         if truth is False:
             self.causes += [read] if read else []
             self.halt(node, frame, raised=f"AssertionError{self._said(node.msg, frame)}")
-        return _ON
+        return ON
 
     def _raise(self, node: ast.Raise, frame: Frame) -> str:
         name, message = message_of(node.exc)
@@ -275,6 +288,7 @@ class _Walk(Reckoner):
         return f": {value.value}" if isinstance(value, Known) and isinstance(value.value, str) else ""
 
     def halt(self, node: ast.AST, frame: Frame, *, key: str = "", raised: str = "") -> None:
+        """Stop here, unless nobody knows whether the program comes here."""
         if self.guessing:
             return
         causes = dict.fromkeys(each for read in self.causes for each in read)
