@@ -81,7 +81,8 @@ class Composite(Scalar):
     ``cut`` is where the text begins that goes with the scalar when it is taken away (a flag without value),
     -1 where it cannot be. ``counts`` says that it is the length of a list of the first numbers: ``0,1,2``.
     ``flag`` is the flag of a program whose default it is, ``ending`` of a path's end, or of a sum. ``there``
-    is the other script that says it, by its name, with its text, and the place in it.
+    is the other script that says it, by its name, with its text, and the place in it. ``product`` says that
+    it is the product of what it reads, and of nothing else.
     """
 
     reads: tuple[Scalar, ...] = field(default=(), kw_only=True)
@@ -90,6 +91,7 @@ class Composite(Scalar):
     counts: bool = field(default=False, kw_only=True)
     flag: str = field(default="", kw_only=True)
     there: tuple[str, str, int] | None = field(default=None, kw_only=True)
+    product: bool = field(default=False, kw_only=True)
 
     @property
     def editable(self) -> bool:

@@ -249,6 +249,7 @@ class Options(Record):
             has_reason(view, written.path) for written in option.written
         )
         option.places = [self.writer.place(written) for written in option.written]
+        option.factors = frozenset(chain.from_iterable(each.factors for each in definitions))
         for_several(option, definitions, self.writer, self._apart)
         self._for_a_job(option)
         if all(written.path != _LAUNCHER_STEPS for written in option.written):

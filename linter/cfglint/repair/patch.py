@@ -7,6 +7,7 @@ from cfglint.text import OutsideEdit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cfglint.facts import Steps
     from cfglint.text import Edit
 
 
@@ -97,3 +98,16 @@ def _listed(texts: list[str]) -> str:
 def _reading(readers: tuple[str, ...]) -> str:
     named = ", ".join(readers[:3]) + (" and others" if len(readers) > 3 else "")
     return f"{named} read{'s' * (len(readers) == 1)}"
+
+
+def list_called(path: Steps, new: str) -> str:
+    """Return what a list of GPUs is called."""
+    if path[-1] in ("visible_gpus", "visible_least"):
+        return "CUDA_VISIBLE_DEVICES"
+    return "the GPUs of --include" if "include" in path or "," in new else "the script's list of GPUs"
+
+
+def asked_of_slurm(text: str, at: int) -> str:
+    """Return the option of a job's script that has a value: ``#SBATCH --nodes``; empty for any other."""
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line.strip().rstrip("= ") if line.startswith("#SBATCH") else ""

@@ -70,7 +70,10 @@ def in_exchange(options: Sequence[Option]) -> Sequence[Option] | None:
     """Return options whose partners make up for all of them; None where no whole value does that."""
     counts = Counter(partner for option in options for partner in option.exchanged)
     for partner, count in counts.items():
-        if count < 2 or any(option.knob == partner for option in options):
+        told = next((each for each in options if each.knob == partner), None) or _product(options, partner)
+        if told is not None:
+            options = _left_to(told, options, partner)
+        if count < 2 or told is not None:
             continue
         own = [option for option in options if partner in option.exchanged]
         old = own[0].exchanged[partner][0]
@@ -86,6 +89,27 @@ def in_exchange(options: Sequence[Option]) -> Sequence[Option] | None:
         changed = {id(option): new for option, new in zip(own, moved, strict=True) if new is not None}
         options = [changed.get(id(option), option) for option in options]
     return options
+
+
+def _product(options: Sequence[Option], partner: str) -> Option | None:
+    """Return the option that sets the product of what others move, from which the script makes a partner."""
+    own = [option for option in options if partner in option.exchanged]
+    for option in own:
+        others = (key for each in own if each is not option for key, _ in each.places)
+        if option.factors and option.factors.issuperset(others):
+            return option
+    return None
+
+
+def _left_to(told: Option, options: Sequence[Option], partner: str) -> Sequence[Option]:
+    """Return options of which those from which the script computes a partner leave it to another one."""
+    value = told.facts[partner]
+    return [
+        replace(option, facts={**option.facts, partner: value})
+        if option is not told and partner in option.exchanged and not option.exchanged[partner][1]
+        else option
+        for option in options
+    ]
 
 
 def _in_proportion(written: object, old: object, new: object) -> object | None:

@@ -68,7 +68,8 @@ class Option(Record):
     present one, ``asked`` whether the requirement itself names it. ``several`` commands read what it moves.
     ``exchanged`` are partners that make up for the move, with what they were and the keys that say them;
     ``followers`` are facts that say the same as one of them, before and after it; ``unbalanced`` says that
-    other commands need partners of their own (in_step.py).
+    other commands need partners of their own (in_step.py). ``factors`` are definitions of which it is to be
+    the product, whatever they are.
     """
 
     knob: str
@@ -86,6 +87,7 @@ class Option(Record):
     unbalanced: bool = False
     exchanged: dict[str, tuple[object, set[Steps]]] = field(factory=dict)
     followers: set[str] = field(factory=set)
+    factors: frozenset[object] = frozenset()
 
     @property
     def weight(self) -> float:

@@ -27,7 +27,8 @@ from cfglint.record import Record, field, replace
 from cfglint.repair.choose import Chooser
 from cfglint.repair.consumer import Consumer
 from cfglint.repair.invert import ABSENT, Written, invert
-from cfglint.repair.patch import Change, Patch, joined
+from cfglint.repair.patch import Change, Patch, asked_of_slurm, joined, list_called
+from cfglint.repair.product import change_of_a_factor, factors_of, readers_of
 from cfglint.schema.judge import takes
 from cfglint.text import Edit, OutsideEdit, apply_edits
 
@@ -47,10 +48,9 @@ _SWITCH = ("true", "false", "on", "off")
 class Definition(Record):
     """Where a value is written; ``key`` tells definitions apart, ``shared`` also read it.
 
-    ``holder`` is the key that it is at, where that is another one.
-
-    ``editable`` is false where no edit of this file can change it (an override, an environment variable).
-    ``several`` commands of a script read it.
+    ``holder`` is the key that it is at, where that is another one. ``editable`` is false where no edit of
+    this file can change it (an override, an environment variable). ``several`` commands of a script read it.
+    It may be the product of other definitions, the ``factors``.
     """
 
     key: object
@@ -58,6 +58,7 @@ class Definition(Record):
     shared: tuple[str, ...] = ()
     holder: str = ""
     several: bool = False
+    factors: tuple[object, ...] = ()
 
 
 class Way(Record):
@@ -68,13 +69,6 @@ class Way(Record):
 
     keys: list[Written]
     plain: bool = False
-
-
-def _listed(path: Steps, new: str) -> str:
-    """Return what a list of GPUs is called."""
-    if path[-1] in ("visible_gpus", "visible_least"):
-        return "CUDA_VISIBLE_DEVICES"
-    return "the GPUs of --include" if "include" in path or "," in new else "the script's list of GPUs"
 
 
 def _told(keys: Iterable[str]) -> tuple[str, ...]:
@@ -267,7 +261,9 @@ class Writer(Record):
         several = isinstance(trace.node, Several)
         if there is not None:
             several = any(node.there == there for node in _said_by_others(view.document))
-        return Definition(id(trace.node), editable, trace.shared, holder, several=several)
+        shared = tuple(dict.fromkeys((*trace.shared, *(r for r in readers_of(trace) if r != dotted(path)))))
+        factors = tuple(map(id, factors_of(trace)))
+        return Definition(id(trace.node), editable, shared, holder, several=several, factors=factors)
 
     def home(self, path: Steps) -> Steps:
         """Return the key at which the value of another one is defined in this file; else that key itself."""
@@ -293,7 +289,7 @@ class Writer(Record):
         for written in values:
             if written.value is ABSENT:
                 continue
-            change = self._change(written)
+            change = self._of_a_factor(written, values) or self._change(written)
             if change is None:
                 return None
             if isinstance(change.edit, OutsideEdit) and change.edit not in patch.edits:
@@ -392,10 +388,10 @@ class Writer(Record):
                     value = quoted
             edit = replace_value(document, node, self._consumer.word(written.path, value), view.dialect)
             old = document.file.text[node.start : node.end]
-            asked = _asked_of_slurm(document.file.text, node.start)
+            asked = asked_of_slurm(document.file.text, node.start)
             title = f"{asked} to {shown(value)}" if asked else title
             if isinstance(node, Composite) and node.counts and edit is not None:
-                title = f"{_listed(written.path, edit.new)} to {edit.new}"
+                title = f"{list_called(written.path, edit.new)} to {edit.new}"
             elif isinstance(node, Composite) and node.ending[0] >= 0 and edit and isinstance(value, str):
                 within = old[: edit.start - node.start] if node.start <= edit.start < node.end else ""
                 within = within if within and "\n" not in within else "…"
@@ -412,6 +408,13 @@ class Writer(Record):
                 title = f"{flag.partition('=')[0]} to {shown(value)}"
         return None if edit is None else Change(edit, title, written.key, old, _told(trace.shared))
 
+    def _of_a_factor(self, written: Written, values: Iterable[Written]) -> Change | None:
+        """Return the change of the factor that makes a product another number, where one may vary."""
+        trace = Trace(self.subject.view, written.path)
+        if not factors_of(trace):
+            return None
+        return change_of_a_factor(trace, written, {self.definition(w.path).key: w.value for w in values})
+
     def _outside(self, written: Written, trace: Trace, there: tuple[str, str, int]) -> Change | None:
         """Return the edit of the script that this one runs, where that says a value."""
         (name, text, start), node = there, trace.node
@@ -421,7 +424,7 @@ class Writer(Record):
         title = f"{spoken(key)} to {shown(written.value)}"
         if node.counts and isinstance(written.value, int):
             old, word = list_of_numbers(text, start), first_numbers(written.value)
-            title = f"{_listed(written.path, word)} to {word}"
+            title = f"{list_called(written.path, word)} to {word}"
         if word is None or not text.startswith(old, start):
             return None
         edit = OutsideEdit(start, start + len(old), word, name, text)
@@ -451,12 +454,6 @@ def _said_by_others(document: Document) -> Iterator[Composite]:
     for other in document.file.documents:
         if other.index != document.index and other.root is not None:
             yield from (node for node in walk(other.root) if isinstance(node, Composite) and node.there)
-
-
-def _asked_of_slurm(text: str, at: int) -> str:
-    """Return the option of a job's script that has a value: ``#SBATCH --nodes``; empty for any other."""
-    line = text[text.rfind("\n", 0, at) + 1 : at]
-    return line.strip().rstrip("= ") if line.startswith("#SBATCH") else ""
 
 
 def titled(values: Iterable[Written], view: View, beside: Iterable[str] = ()) -> str:

@@ -165,7 +165,19 @@ class Expander(Record):
         own = self._same(inner[0])
         if own is not None and len(own) == 1 and own[0].text == str(value):
             return [own[0].within(_inside(mode))]
-        return [Piece(str(value), -1, -1, _inside(mode), reads=tuple(reads))]
+        multiplies = value > 0 and not self.source.loose and self._multiplies(inner[0])
+        product = self.source.span(node) if multiplies else (-1, -1)
+        return [Piece(str(value), -1, -1, _inside(mode), reads=tuple(reads), product=product)]
+
+    def _multiplies(self, node: Any) -> bool:
+        """Whether an expression is a product of variables: TP*PP*DP."""
+        kind = node.type
+        if kind == "parenthesized_expression" and node.named_child_count == 1:
+            return self._multiplies(node.named_children[0])
+        if kind == "binary_expression" and node.child_count == 3:
+            left, sign, right = node.children
+            return self.source.text_of(sign) == "*" and self._multiplies(left) and self._multiplies(right)
+        return kind in ("variable_name", "simple_expansion", "expansion")
 
     def _same(self, node: Any) -> list[Piece] | None:
         """Return the pieces of the variable that an expression is worth: GPUS, of ``GPUS * 1``; else None."""

@@ -239,7 +239,10 @@ class _Reader:
             return Alias(text, self._scalars[there], word.start, word.end)
         reads = self._reads(word.pieces)
         spot = spot_of(self.text[word.start : word.end], text, word.start) or ending_of(whole)
-        node = Composite(text, word.start, word.end, reads=reads, ending=spot, there=there)
+        at, end = whole[0].product if len(whole) == 1 else (-1, -1)
+        product = self.text.startswith("$((", at) and len(reads) == len(whole[0].reads) if at >= 0 else False
+        spot = (at, end) if product else spot
+        node = Composite(text, word.start, word.end, reads=reads, ending=spot, there=there, product=product)
         return node if there is None else self._scalars.setdefault(there, node)
 
     def _unread(self, word: Word, why: str) -> Unresolved:

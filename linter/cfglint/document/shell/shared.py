@@ -39,12 +39,12 @@ def part(launches: list[Document]) -> None:
         for key in {(n.start, n.end) for n in walk(root) if type(n) is Scalar and n.end > n.start}:
             readers[key] = readers.get(key, 0) + 1
     shared = {key for key, number in readers.items() if number > 1}
-    sums = Counter((node.start, node.end) for root in roots for node in walk(root) if _is_sum(node))
+    sums = Counter(at for root in roots for at in {node.ending for node in walk(root) if _is_sum(node)})
     for root in roots:
         _close(root, shared)
         for node in walk(root):
-            if _is_sum(node) and sums[node.start, node.end] > 1:  # of a function, or a loop
-                node.ending = (-1, -1)
+            if _is_sum(node) and sums[node.ending] > 1:  # of a function, or a loop
+                node.ending, node.product = (-1, -1), False
 
 
 def _is_sum(node: Node) -> TypeGuard[Composite]:

@@ -47,9 +47,10 @@ class Piece(Value):
 
     ``unknown`` names what the text depends on; ``maybe`` says that it is there on some ways through the
     script only. ``loose`` says that the text is somewhere between, and not known where; ``counts``, that it
-    is how many numbers are listed there. A computed piece ``reads`` others. ``mode`` says how it got into a
-    word. What another script says is ``there``: the script's name, its text, and where that has the piece.
-    Two pieces are equal that say the same at the same place.
+    is how many numbers are listed there. A computed piece ``reads`` others; where it is their ``product``,
+    that is at this place. ``mode`` says how it got into a word. What another script says is ``there``: the
+    script's name, its text, and where that has the piece. Two pieces are equal that say the same at the same
+    place.
     """
 
     text: str
@@ -61,6 +62,7 @@ class Piece(Value):
     loose: bool = field(default=False, kw_only=True)
     counts: bool = field(default=False, kw_only=True, compare=False)
     reads: tuple[Piece, ...] = field(default=(), kw_only=True, compare=False)
+    product: tuple[int, int] = field(default=(-1, -1), kw_only=True, compare=False)
     there: tuple[str, str, int] | None = field(default=None, kw_only=True, compare=False)
 
     @property
