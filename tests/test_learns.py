@@ -4,7 +4,7 @@ import pytest
 
 from cfglint.cli import main
 from cfglint.document.python.declared import plain_flags
-from cfglint.document.python.learns import accumulates, compares
+from cfglint.document.python.learns import accumulates, compares, sums_losses
 from cfglint.document.tree import File
 
 
@@ -54,6 +54,30 @@ def test_a_tower_that_was_trained_so_is_but_used():
 def test_a_program_of_one_pass_accumulates_nothing():
     assert not accumulates(_program("def get_num_microbatches():\n    return 1\n"), _Alone)
     assert accumulates(_program("def get_num_microbatches():\n    return _CALCULATOR.get()\n"), _Alone)
+
+
+_LOOP = """
+for step, batch in enumerate(loader):
+    loss = {}
+    {}
+    if (step + 1) % args.accumulation_steps == 0:
+        optimizer.step()
+        global_step = (step + 1) / args.accumulation_steps
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "backward", "sums"),
+    [
+        ("model(batch).loss", "loss.backward()", True),
+        ("model(batch).loss", "booster.backward(loss=loss, optimizer=optimizer)", True),
+        ("model(batch).loss / args.accumulation_steps", "loss.backward()", False),
+        ("model(batch).loss", "(loss / self.config.gradient_accumulation_steps).backward()", False),
+        ("model(batch).loss", "accelerator.backward(loss)", False),
+    ],
+)
+def test_a_loop_that_adds_up_its_losses(loss, backward, sums):
+    assert sums_losses(_program(_LOOP.format(loss, backward)), _Alone) is sums
 
 
 RING = """

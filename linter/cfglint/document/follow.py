@@ -14,7 +14,13 @@ from cfglint.document.abbreviated import spell_out
 from cfglint.document.layers import Source, read_override
 from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.groups import groups_of
-from cfglint.document.python.learns import accumulates, compares, splits_sequences, takes_whole_groups
+from cfglint.document.python.learns import (
+    accumulates,
+    compares,
+    splits_sequences,
+    sums_losses,
+    takes_whole_groups,
+)
 from cfglint.document.python.megatron import older_megatron, recomputes_nothing
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.refuses import refused
@@ -67,6 +73,9 @@ _TRUTHS = {
 _FEW = 3  # flags, from which on they tell whose they are
 _STALE = 8
 _MODULE = re.compile(r"[A-Za-z_][\w.]*\Z")
+# A file that a program writes what it was told to, and one that it reads.
+_WRITES = re.compile(r"""\bopen\(\s*args\.(config(?:_file|_path)?)\s*,\s*["']w""")
+_OPENS = re.compile(r"""(?:open|load|read|from)\w*\(\s*args\.config\w*\s*(?:\)|,(?!\s*["']w))""")
 
 
 class Started(Record):
@@ -131,6 +140,7 @@ def follow(document: Document, library: Library) -> None:
     program = None if file is None else _program(file, library)
     if file is None or program is None:
         return
+    _forget_written(document, head, file.text, program)
     document.program = started = _as_started(document, Started(file, node, program, None, program))
     program = started.program
     _note(head, node, "program_file", file.path)
@@ -148,6 +158,14 @@ def follow(document: Document, library: Library) -> None:
                 _note(head, node, _MODEL_CALLS[call.name], "true")
 
 
+def _forget_written(document: Document, head: Mapping, text: str, program: Linked) -> None:
+    """Take no file for a config that a program but writes its arguments to (ColossalAI's --config_file)."""
+    alone = len(document.over) == 1 and type(document.over[0]) in (Scalar, Composite, Unresolved)
+    if alone and _WRITES.search(text) and not _OPENS.search(text) and _READS.isdisjoint(program.imports):
+        document.over = ()
+        head.entries.pop("config", None)
+
+
 def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> None:
     """Note what a program's own code says of a step: whose trainer takes it, and whether it accumulates."""
     if whose := _once("trains_with", trains_with, file, library):
@@ -158,6 +176,8 @@ def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> Non
         _note(head, node, "compares", loss)
     if not _once("accumulates", accumulates, file, library):
         _note(head, node, "one_pass", "true")
+    if _once("sums_losses", sums_losses, file, library):
+        _note(head, node, "sums_losses", "true")
     if _once("older_megatron", older_megatron, file, library):
         _note(head, node, "older_megatron", "true")
         if _once("recomputes_nothing", recomputes_nothing, file, library):

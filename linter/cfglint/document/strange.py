@@ -10,7 +10,7 @@ import re
 from itertools import zip_longest
 
 from cfglint.document.follow import modules_of
-from cfglint.document.python.declared import all_taken
+from cfglint.document.python.declared import all_taken, one_parser
 from cfglint.errors import nearest
 from cfglint.record import Value
 
@@ -81,7 +81,10 @@ def strange_flags(document: Document, library: Library) -> list[Strange]:
             continue
         alike = free & switches if value is None or value.lower() in _TRUTHS else free - switches
         meant = _meant(name, alike)
-        job, moved = ("", []) if meant else (_job(name, sure, sure - free), _moved(name, alike))
+        either = [meant, *_tails(name, alike - {meant})] if meant else []
+        if len(either) > 1:  # --micro_batch_size: --microbatch_size, or --batch_size?
+            meant = ""
+        job, moved = ("", either) if either else (_job(name, sure, sure - free), _moved(name, alike))
         if len(moved) == 1 and not job:
             meant = moved[0]
         elif moved and not job:
@@ -99,10 +102,14 @@ def _meant(name: str, flags: frozenset[str]) -> str:
     words = _parts(name)
     shorter = [flag for flag in sorted(flags) if _parts(flag) < words]
     near = nearest(name, sorted(flags), most=1, cutoff=_ALIKE)
-    tails = [flag for flag in shorter if name.endswith(f"_{flag}")]
+    tails = _tails(name, flags)
     longer = [flag for flag in sorted(flags) if len(words) >= _WORDS and words <= _parts(flag)]
     among = near or sorted(tails or shorter, key=len, reverse=True) or longer[: len(longer) == 1]
     return next(iter(among), "")
+
+
+def _tails(name: str, flags: frozenset[str]) -> list[str]:
+    return [flag for flag in sorted(flags) if name.endswith(f"_{flag}")]
 
 
 def _moved(name: str, flags: frozenset[str]) -> list[str]:
@@ -153,7 +160,7 @@ def _flags(words: list[Word]) -> Iterator[tuple[str, Word, str | None]]:
 def _taken(file: File, library: Library) -> tuple[frozenset[str], frozenset[str], frozenset[str]] | None:
     key = f"{file.path}:taken"
     if key not in library.programs:
-        library.programs[key] = all_taken(file, modules_of(library).imported)
+        library.programs[key] = one_parser(file.text) or all_taken(file, modules_of(library).imported)
     taken: tuple[frozenset[str], frozenset[str], frozenset[str]] | None = library.programs[key]
     return taken
 

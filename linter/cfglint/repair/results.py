@@ -37,6 +37,7 @@ _OTHERS = {  # told where they move
     "results.clipping": "clipping of gradients",
     "results.scaling": "scaling of the loss",
     "results.negatives": "samples that the loss compares",
+    "results.summed": "passes whose gradients are added up undivided",
     "results.grouping": "micro-batch whose tokens are averaged",
 }
 _RISKS = {

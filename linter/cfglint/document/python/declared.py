@@ -9,6 +9,9 @@ from __future__ import annotations
 import ast
 import re
 
+from cfglint.budget import spend
+from cfglint.document.python.source import PYTHON
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -107,6 +110,58 @@ def all_taken(
         flags = {word.replace("-", "_") for word in _FLAG.findall(whole)}
         return frozenset(flags | exact), sure, switches
     return frozenset(word for text in texts for word in _words(text)), sure, switches
+
+
+def one_parser(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]] | None:
+    """Return the flags of a program that fills one parser by itself, whatever it imports.
+
+    Its parser has one name, of which the file asks nothing but to add flags and to parse the command.
+    """
+    if text.count("ArgumentParser(") != 1 or ".parse_args()" not in text or _LENIENT.search(text):
+        return None
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    spend(len(nodes), PYTHON)
+    makes = [node for node in nodes if isinstance(node, ast.Assign) and _makes_parser(node.value)]
+    name = getattr(makes[0].targets[0], "id", "") if len(makes) == 1 else ""
+    calls = [node for node in nodes if isinstance(node, ast.Call) and _called(node, name)]
+    uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
+    adds = [node for node in calls if _called(node, name) == "add_argument"]
+    parses = sum(_called(node, name) == "parse_args" and not node.args for node in calls)
+    aside = sum(_called(node, name) in ("error", "set_defaults") for node in calls)
+    if not name or parses != 1 or len(uses) != 1 + len(adds) + parses + aside:
+        return None
+    words: dict[str, bool] = {}
+    for node in adds:
+        if not all(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in node.args):
+            return None
+        action = next((each.value for each in node.keywords if each.arg == "action"), None)
+        if any(each.arg is None for each in node.keywords):
+            return None
+        for each in node.args:
+            word = each.value.lstrip("-").replace("-", "_")  # type: ignore[attr-defined]
+            words[word] = isinstance(action, ast.Constant) and str(action.value).startswith("store_")
+    return frozenset(words), frozenset(words), frozenset(word for word, switch in words.items() if switch)
+
+
+def _makes_parser(node: ast.expr) -> bool:
+    """Whether a value is a parser of its own, and not one that takes flags from others or from files."""
+    made = isinstance(node, ast.Call) and ast.unparse(node.func) in (
+        "argparse.ArgumentParser",
+        "ArgumentParser",
+    )
+    told = {each.arg for each in node.keywords} if isinstance(node, ast.Call) else set()
+    return made and told <= {"description", "prog", "usage", "epilog", "formatter_class"}
+
+
+def _called(node: ast.Call, name: str) -> str:
+    """Return the method of a name that is called; empty for another call."""
+    method = node.func
+    if not isinstance(method, ast.Attribute) or not isinstance(method.value, ast.Name):
+        return ""
+    return method.attr if method.value.id == name else ""
 
 
 def _fields_of(names: list[str], texts: list[str]) -> set[str] | None:

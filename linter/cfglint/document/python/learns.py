@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 RANKS, BATCH = "ranks", "batch"  # whose samples a loss compares
 ALL, SOME = "all", "some"  # of the processes share each sequence
+# A loop that takes a step at every so many passes, and what divides its loss by them: an engine by itself.
+_EVERY = re.compile(r"(?i)%\s*[\w.]*accum\w*\s*\)?\s*(?:==|!=)")
+_BACKWARD = re.compile(r"(?i)loss\w*(?:\.\w+\(\))?\)?\.backward\(|booster\.backward\(")
+_DIVIDES = re.compile(r"(?i)(?:loss|backward|scal)[^\n]*(?<!/)/=?\s*[\w.(]*accum")
+_ENGINE = re.compile(r"\baccelerator\.backward\(|\bAccelerator\(|\bdeepspeed\.initialize\(")
 _CHARACTERS = 200  # that cost a step
 _CODE = re.compile(r"""(?ms)#[^\n]*|^[ \t]*(?:'{3}.*?'{3}|"{3}.*?"{3})""")  # what is no code
 _GATHERS = re.compile(
@@ -68,6 +73,13 @@ def compares(program: File, project: Modules) -> str:
 def accumulates(program: File, project: Modules) -> bool:
     """Whether a program that takes Megatron's flags may make several micro-batches of a step."""
     return not any(_ONE_PASS.search(text) for _, text in _texts(program, project))
+
+
+def sums_losses(program: File, project: Modules) -> bool:
+    """Whether a loop adds up its passes' gradients as they are: twice the passes make them twice as large."""
+    texts = [text for _, text in _texts(program, project)]
+    loops = [text for text in texts if _EVERY.search(text) and _BACKWARD.search(text)]
+    return any(not _DIVIDES.search(text) and not _ENGINE.search(text) for text in loops)
 
 
 def splits_sequences(program: File, _: Modules) -> str:
