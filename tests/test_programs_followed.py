@@ -165,3 +165,56 @@ def test_no_fused_loss_has_a_part_in_a_grpo_trainer_of_its_own(cfglint, folder):
     facts, _ = read(cfglint, folder, {"tune.py": OWN_GRPO}, f"{flags} --use_liger_kernel True")
     assert (facts["task"], facts["fused_loss"]) == ("grpo", "none")
     assert "seq_len" not in facts  # it may take all answers of a prompt at once
+
+
+REPEATING = """\
+from transformers import Trainer
+from trl import GRPOConfig, ModelConfig, TrlParser, get_peft_config
+
+class OwnTrainer(Trainer):
+    def __init__(self, model, args, peft_config=None):
+        if is_deepspeed_zero3_enabled():
+            self.ref_model = load(model)
+        elif peft_config is None:
+            {reference}
+        else:
+            self.ref_model = None
+        self.num_generations = args.num_generations
+
+    def compute_loss(self, model, inputs):
+        prompt_mask = inputs["attention_mask"]
+        {rows}
+        return self.score(model(**inputs).logits, prompt_mask)
+
+if __name__ == "__main__":
+    args, model_args = TrlParser((GRPOConfig, ModelConfig)).parse_args_and_config()
+    trainer_cls = OwnTrainer
+    OwnTrainer(model=model_args.model_name_or_path, args=args, peft_config=get_peft_config(model_args)).train()
+"""
+ROWS = "prompt_mask = prompt_mask.repeat_interleave(self.num_generations, dim=0)"
+REFERENCE = "self.ref_model = create_reference_model(model)"
+
+
+@pytest.mark.parametrize(
+    ("rows", "reference", "flags", "has_rows"),
+    [
+        (ROWS, REFERENCE, "", True),
+        (ROWS, REFERENCE, " --use_vllm true", False),  # whose variant is another
+        ("prompt_mask = prompt_mask * 1", REFERENCE, "", False),
+        (ROWS, "self.ref_model = None", "", False),
+    ],
+)
+def test_a_process_takes_all_answers_of_its_prompts(cfglint, folder, rows, reference, flags, has_rows):
+    given = "--model_name_or_path Qwen/Qwen2.5-0.5B --max_completion_length 512 --num_generations 4"
+    given += " --per_device_train_batch_size 2 --bf16"
+    files = {"tune.py": REPEATING.format(rows=rows, reference=reference)}
+    facts, _ = read(cfglint, folder, files, given + flags)
+    assert facts["task"] == "grpo"
+    assert ("seq_len" in facts) == has_rows
+    if has_rows:
+        logits = []
+        for number in (4, 8):
+            more = ("--set", f"num_generations={number}", "--gpu", "h100-sxm:8", "--format", "json")
+            (row,) = json.loads(cfglint("fit", "run.sh", *more).stdout)["rows"]
+            logits.append(row["parts"]["logits"][1])
+        assert logits[1] == pytest.approx(2 * logits[0], rel=0.01)

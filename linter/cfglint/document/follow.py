@@ -17,6 +17,7 @@ from cfglint.document.python.groups import groups_of
 from cfglint.document.python.learns import (
     accumulates,
     compares,
+    repeats_prompts,
     splits_sequences,
     sums_losses,
     takes_whole_groups,
@@ -83,6 +84,7 @@ class Started(Record):
 
     ``trainer`` are the arguments and the trainer that it makes, where that is one. ``general`` is the program
     whatever flags it is given, and ``told`` with overrides of those that decide which branches it takes.
+    ``plain`` are trainers that are transformers', or made of them.
     """
 
     file: File
@@ -90,6 +92,7 @@ class Started(Record):
     program: Linked
     trainer: tuple[Object | None, Object | None] | None = field(default=None)
     general: Linked | None = field(default=None)
+    plain: bool = field(default=False)
     told: dict[tuple[str, ...], Started] = field(factory=dict, init=False)
 
     def takes(self, key: str) -> bool:
@@ -141,7 +144,8 @@ def follow(document: Document, library: Library) -> None:
     if file is None or program is None:
         return
     _forget_written(document, head, file.text, program)
-    document.program = started = _as_started(document, Started(file, node, program, None, program))
+    general = Started(file, node, program, None, program, plain=_trains_plainly(file, library))
+    document.program = started = _as_started(document, general)
     program = started.program
     _note(head, node, "program_file", file.path)
     if program.flags:
@@ -184,6 +188,8 @@ def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> Non
             _note(head, node, "recomputes_nothing", "true")
     if _once("whole_groups", takes_whole_groups, file, library):
         _note(head, node, "whole_groups", "true")
+    elif _once("repeats_prompts", repeats_prompts, file, library):
+        _note(head, node, "repeats_prompts", "true")
     if sharing := _once("shares_sequences", splits_sequences, file, library):
         _note(head, node, "shares_sequences", sharing)
     if _once("counts_micro", counts_micro, file, library):
@@ -269,9 +275,9 @@ def _as_started(document: Document, general: Started, overrides: Listed[str] = (
         spell_out(root, program.flags, all_known=False)
         typed = _typed(overrides)
         program = program.again(lambda flag: _said(root, typed, flag, open_ended=unread))
-    found = [pair for pair in trainers_of(program) if pair[0] is not None]
+    found = [pair for pair in trainers_of(program, plain=general.plain) if pair[0] is not None]
     trainer = found[0] if len(found) == 1 else None
-    return Started(general.file, general.node, program, trainer, general.general)
+    return Started(general.file, general.node, program, trainer, general.general, plain=general.plain)
 
 
 def _typed(overrides: Listed[str]) -> dict[str, Node | None]:
@@ -302,6 +308,11 @@ def _once(name: str, asks: Callable[[File, Modules], Any], file: File, library: 
     if key not in library.programs:
         library.programs[key] = asks(file, modules_of(library))
     return library.programs[key]
+
+
+def _trains_plainly(file: File, library: Library) -> bool:
+    """Whether the trainers of a program are those of transformers, or its own made of them."""
+    return bool(_once("trains_with", trains_with, file, library) == "transformers")
 
 
 def _config_of(file: File, library: Library) -> str:

@@ -35,6 +35,7 @@ _SAID = {
     "recomputes_nothing": "the command's program",
     "counts_micro": "the command's program",
     "whole_groups": "the command's program",
+    "repeats_prompts": "the command's program",
     "shares_sequences": "the command's program",
     "grouped_by": "the command's program",
     "groups_shrink": "the command's program",

@@ -375,10 +375,11 @@ def _key(name: str, span: Span) -> Scalar:
 
 
 # ── which trainers ─────────────────────────────────────────────────────────────────────────────────────────
-def trainers_of(program: Program) -> list[tuple[Object | None, Object | None]]:
+def trainers_of(program: Program, *, plain: bool = False) -> list[tuple[Object | None, Object | None]]:
     """Return the trainers of a program with their arguments, and arguments that no trainer here takes.
 
-    Somebody's own trainer does with TRL's arguments what it likes, but what transformers' mean is known.
+    Somebody's own trainer does with TRL's arguments what it likes, but what transformers' mean is known,
+    and a ``plain`` one, made of transformers' own, takes those of TRL's that are transformers'.
     """
     made = list(program.calls.values())
     found: list[tuple[Object | None, Object | None]] = []
@@ -391,7 +392,7 @@ def trainers_of(program: Program) -> list[tuple[Object | None, Object | None]]:
         if arguments is not None:
             taken.add(arguments.span)
         known = call.name in TRAINERS and is_known(call)
-        if known or (arguments is not None and arguments.name.endswith("TrainingArguments")):
+        if known or (arguments is not None and (plain or arguments.name.endswith("TrainingArguments"))):
             found.append((arguments, call))
     at_start = program.at_start - taken
     return found + [(call, None) for call in made if is_arguments(call) and call.span in at_start]

@@ -51,6 +51,10 @@ _WHOLE = re.compile(
     rf"\b(\w+)\s*=\s*(?:{_BOTH})\s+(\w+)\s*=[^\n]*\bin range\([^\n]*\bif \(?\1\)?\s*%[^\n]*\s+"
     r"if self\.num_generations not in \2:\s+raise ValueError\("
 )
+# One that makes all answers of each of its prompts in the process that has them, beside a reference that it always has.
+_REPEATS = re.compile(r"\bprompt_mask\.repeat_interleave\(\s*self\.num_generations\b")
+_REFERS = re.compile(r"(?m)^ *elif peft_config is None:\s+self\.ref_model = create_reference_model\(")
+_ENGINE = re.compile(r"\bfrom vllm import|\bself\.llm\b")
 _ONE_PASS = re.compile(r"(?m)^def get_num_microbatches\([^)]*\)[^:\n]*:\s+(?:[\"'][^\n]*\s+)?return 1\s*$")
 
 
@@ -99,6 +103,13 @@ def takes_whole_groups(program: File, project: Modules) -> bool:
     """Whether the trainers of a program stop where what all processes take at a time is no whole groups."""
     grouped = [text for _, text in _texts(program, project) if _GROUPS.search(text)]
     return bool(grouped) and all(_WHOLE.search(text) for text in grouped)
+
+
+def repeats_prompts(program: File, project: Modules) -> bool:
+    """Whether a process of each trainer without an engine takes all answers of a prompt, and has a reference."""
+    grouped = [text for _, text in _texts(program, project) if _GROUPS.search(text) or _REPEATS.search(text)]
+    alone = [text for text in grouped if not _ENGINE.search(text)]
+    return bool(alone) and all(_REPEATS.search(text) and _REFERS.search(text) for text in alone)
 
 
 def _texts(program: File, project: Modules) -> Iterator[tuple[str, str]]:
