@@ -218,3 +218,19 @@ def test_a_process_takes_all_answers_of_its_prompts(cfglint, folder, rows, refer
             (row,) = json.loads(cfglint("fit", "run.sh", *more).stdout)["rows"]
             logits.append(row["parts"]["logits"][1])
         assert logits[1] == pytest.approx(2 * logits[0], rel=0.01)
+
+
+def test_a_program_in_the_folder_that_a_guide_goes_into_is_found(cfglint, folder):
+    for name in ("deep/in/own/tune.py", "scripts/other.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(LAYOUTS["one file"]["tune.py"])
+    (folder / "scripts" / "go.sh").write_text(LAUNCH.format(program="own/tune.py", flags="--use_lora"))
+
+    def rank():
+        told = cfglint("facts", "scripts/go.sh", "--gpu", "h100-sxm:8", "--format", "json").stdout
+        return json.loads(told)["jobs"][0]["facts"].get("lora_rank", {}).get("value")
+
+    assert rank() == 64
+    (folder / "deep" / "out" / "own").mkdir(parents=True)
+    (folder / "deep" / "out" / "own" / "tune.py").write_text("print()\n")  # as near: nobody knows which
+    assert rank() is None

@@ -71,6 +71,7 @@ _TRUTHS = {
     **dict.fromkeys(("yes", "true", "t", "y", "1"), True),
     **dict.fromkeys(("no", "false", "f", "n", "0"), False),
 }
+_PARTS_OF_PATH = 2  # folders and name that tell a program of a project from others
 _FEW = 3  # flags, from which on they tell whose they are
 _STALE = 8
 _MODULE = re.compile(r"[A-Za-z_][\w.]*\Z")
@@ -245,7 +246,16 @@ def _file(document: Document, library: Library, name: str, folders: Listed[str] 
         found = {os.path.abspath(file.path): file for file in files if file.format == "program"}
         if found:
             return next(iter(found.values())) if len(found) == 1 else None
-    return None
+    return _elsewhere(here, library, name) if folders is None else None
+
+
+def _elsewhere(here: str, library: Library, name: str) -> File | None:
+    """Return the nearest program of a project that ends so: its guide says into which folder to go before."""
+    tail = os.sep + os.path.normpath(name)
+    if library.project is None or os.path.isabs(name) or ".." in tail or tail.count(os.sep) < _PARTS_OF_PATH:
+        return None
+    path = library.project.nearest(here, tail)
+    return library.file(path, here) if path else None
 
 
 def _program(file: File, library: Library) -> Linked | None:

@@ -186,11 +186,19 @@ def joined(first: object, second: object, depth: int = 0) -> object:
     if isinstance(first, Literal) and isinstance(second, Literal):
         if type(first.value) is type(second.value) and first.value == second.value:
             return Literal(first.value, first.span)
-    elif isinstance(first, Symbol) and isinstance(second, Symbol) and first.name == second.name:
-        return first
+    elif isinstance(first, Symbol) and isinstance(second, Symbol):
+        if first.name == second.name or _are_own_trainers(first, second):
+            return first
     elif isinstance(first, Object) and isinstance(second, Object) and _alike(first, second, depth):
         return _joined_objects(first, second, depth + 1)
     return Unknown(SOMETIMES, getattr(first, "span", (0, 0)))
+
+
+def _are_own_trainers(first: Symbol, second: Symbol) -> bool:
+    """Whether two names are trainers of one module of somebody's own, which no library tells apart."""
+    one, two = first.name.rpartition("."), second.name.rpartition(".")
+    own = one[0] == two[0] and one[0].partition(".")[0] not in {"", "transformers", "trl", "unsloth"}
+    return own and "Trainer" in one[2] and "Trainer" in two[2]
 
 
 def _alike(first: Object, second: Object, depth: int) -> bool:
