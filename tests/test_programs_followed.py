@@ -188,8 +188,8 @@ class OwnTrainer(Trainer):
 
 if __name__ == "__main__":
     args, model_args = TrlParser((GRPOConfig, ModelConfig)).parse_args_and_config()
-    trainer_cls = OwnTrainer
-    OwnTrainer(model=model_args.model_name_or_path, args=args, peft_config=get_peft_config(model_args)).train()
+    adapters = get_peft_config(model_args)
+    OwnTrainer(model=model_args.model_name_or_path, args=args, peft_config=adapters).train()
 """
 ROWS = "prompt_mask = prompt_mask.repeat_interleave(self.num_generations, dim=0)"
 REFERENCE = "self.ref_model = create_reference_model(model)"

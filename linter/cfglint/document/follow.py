@@ -71,6 +71,12 @@ _TRUTHS = {
     **dict.fromkeys(("yes", "true", "t", "y", "1"), True),
     **dict.fromkeys(("no", "false", "f", "n", "0"), False),
 }
+_ASKED = {  # of a program and its modules, each once
+    "sums_losses": sums_losses,
+    "whole_groups": takes_whole_groups,
+    "repeats_prompts": repeats_prompts,
+    "counts_micro": counts_micro,
+}
 _PARTS_OF_PATH = 2  # folders and name that tell a program of a project from others
 _FEW = 3  # flags, from which on they tell whose they are
 _STALE = 8
@@ -181,20 +187,15 @@ def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> Non
         _note(head, node, "compares", loss)
     if not _once("accumulates", accumulates, file, library):
         _note(head, node, "one_pass", "true")
-    if _once("sums_losses", sums_losses, file, library):
-        _note(head, node, "sums_losses", "true")
     if _once("older_megatron", older_megatron, file, library):
         _note(head, node, "older_megatron", "true")
         if _once("recomputes_nothing", recomputes_nothing, file, library):
             _note(head, node, "recomputes_nothing", "true")
-    if _once("whole_groups", takes_whole_groups, file, library):
-        _note(head, node, "whole_groups", "true")
-    elif _once("repeats_prompts", repeats_prompts, file, library):
-        _note(head, node, "repeats_prompts", "true")
     if sharing := _once("shares_sequences", splits_sequences, file, library):
         _note(head, node, "shares_sequences", sharing)
-    if _once("counts_micro", counts_micro, file, library):
-        _note(head, node, "counts_micro", "true")
+    for key, asks in _ASKED.items():
+        if _once(key, asks, file, library):
+            _note(head, node, key, "true")
     for name, words in _once("refused", refused, file, library).items():
         items = [Composite(each, node.start, node.end, "" if each == "true" else '"') for each in words]
         one = items[0] if words == ("true",) else None
@@ -246,15 +247,19 @@ def _file(document: Document, library: Library, name: str, folders: Listed[str] 
         found = {os.path.abspath(file.path): file for file in files if file.format == "program"}
         if found:
             return next(iter(found.values())) if len(found) == 1 else None
-    return _elsewhere(here, library, name) if folders is None else None
+    return _elsewhere(document, library, name) if folders is None else None
 
 
-def _elsewhere(here: str, library: Library, name: str) -> File | None:
+def _elsewhere(document: Document, library: Library, name: str) -> File | None:
     """Return the nearest program of a project that ends so: its guide says into which folder to go before."""
+    here = document.file.path
     tail = os.sep + os.path.normpath(name)
     if library.project is None or os.path.isabs(name) or ".." in tail or tail.count(os.sep) < _PARTS_OF_PATH:
         return None
     path = library.project.nearest(here, tail)
+    if path and not document.folder:  # its other files are seen from there, too
+        folder = os.path.abspath(path).removesuffix(tail)
+        document.folder = os.path.relpath(folder, os.path.dirname(os.path.abspath(here)))
     return library.file(path, here) if path else None
 
 

@@ -187,11 +187,11 @@ class Project(Record):
         return self.told(path, (".py", *SCRIPTS))
 
     def nearest(self, path: str, tail: str) -> str:
-        """Return the program of the project of a file that ends so, and is nearest; empty for none or several."""
+        """Return the program of a file's project that ends so and is nearest; empty for none or several."""
         folder = os.path.dirname(os.path.abspath(path))
         ends = [each for each in self._programs(self._root(folder)) if os.path.abspath(each).endswith(tail)]
-        shared = [len(_common(os.path.abspath(each), folder)) for each in ends]
-        best = [each for each, size in zip(ends, shared) if size == max(shared)]
+        shared = {each: len(_common(os.path.abspath(each), folder)) for each in ends}
+        best = [each for each in ends if shared[each] == max(shared.values())]
         return best[0] if len(best) == 1 else ""
 
     def _root(self, folder: str) -> str:

@@ -51,7 +51,7 @@ _WHOLE = re.compile(
     rf"\b(\w+)\s*=\s*(?:{_BOTH})\s+(\w+)\s*=[^\n]*\bin range\([^\n]*\bif \(?\1\)?\s*%[^\n]*\s+"
     r"if self\.num_generations not in \2:\s+raise ValueError\("
 )
-# One that makes all answers of each of its prompts in the process that has them, beside a reference that it always has.
+# One that makes all answers of each of its prompts in the process that has them, beside a reference.
 _REPEATS = re.compile(r"\bprompt_mask\.repeat_interleave\(\s*self\.num_generations\b")
 _REFERS = re.compile(r"(?m)^ *elif peft_config is None:\s+self\.ref_model = create_reference_model\(")
 _ENGINE = re.compile(r"\bfrom vllm import|\bself\.llm\b")
@@ -106,10 +106,12 @@ def takes_whole_groups(program: File, project: Modules) -> bool:
 
 
 def repeats_prompts(program: File, project: Modules) -> bool:
-    """Whether a process of each trainer without an engine takes all answers of a prompt, and has a reference."""
-    grouped = [text for _, text in _texts(program, project) if _GROUPS.search(text) or _REPEATS.search(text)]
+    """Whether a process takes all answers of a prompt, beside a reference, in trainers without an engine."""
+    texts = [text for _, text in _texts(program, project)]
+    grouped = [text for text in texts if _GROUPS.search(text) or _REPEATS.search(text)]
     alone = [text for text in grouped if not _ENGINE.search(text)]
-    return bool(alone) and all(_REPEATS.search(text) and _REFERS.search(text) for text in alone)
+    repeats = all(_REPEATS.search(text) and _REFERS.search(text) for text in alone)
+    return bool(alone) and repeats and not takes_whole_groups(program, project)
 
 
 def _texts(program: File, project: Modules) -> Iterator[tuple[str, str]]:
