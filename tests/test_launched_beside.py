@@ -11,7 +11,11 @@ class _Project:
 
     def programs(self, _path: str) -> tuple[tuple[str, str], ...]:
         """Return the scripts of the project."""
-        return self._scripts
+        return tuple(each for each in self._scripts if not each[0].endswith(".yaml"))
+
+    def told(self, _path: str, endings: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+        """Return the files of the project that have one of some endings."""
+        return tuple(each for each in self._scripts if each[0].endswith(endings))
 
 
 def test_the_launchers_of_a_folder_count_where_none_names_the_file():
@@ -26,6 +30,17 @@ def test_who_names_the_file_goes_before_the_others_of_its_folder():
     other = "torchrun --nproc_per_node=1 train.py --deepspeed_config config/other.json\n"
     project = _Project(("/job/run.sh", named), ("/job/other.sh", other))
     assert started_with(project, "/job/config/ours.json") == [4]
+
+
+def test_accelerates_file_starts_the_one_that_it_names():
+    names = "deepspeed_config:\n  deepspeed_config_file: config/ours.json\nnum_processes: 2\n"
+    project = _Project(
+        ("/job/config/ours.yaml", names), ("/job/config/other.yaml", names.replace("ours", "other"))
+    )
+    assert started_with(project, "/job/config/ours.json") == [2]
+    script = "accelerate launch --num_processes 4 --config_file config/ours.yaml train.py\n"
+    project = _Project(("/job/config/ours.yaml", names), ("/job/run.sh", script))
+    assert started_with(project, "/job/config/ours.json") == [2, 4]
 
 
 def test_trainers_that_are_given_the_file_tell_what_a_process_takes():

@@ -99,8 +99,11 @@ def accelerate():
 
 
 def axolotl():
+    from types import ModuleType
+
     from axolotl.utils.schemas.config import AxolotlInputConfig
 
+    sys.modules.setdefault("ring_flash_attn", ModuleType("ring_flash_attn"))  # a validator imports it
     return lambda text, _: AxolotlInputConfig.model_validate(loaded(text))
 
 

@@ -20,20 +20,25 @@ _COMMENTED = re.compile(r"(?m)^#+[ \t]?")
 _MOST = 20  # scripts that name one file
 _KIND = ".json"  # of the configs that launchers are given
 _MICRO, _STEPS = "per_device_train_batch_size", "gradient_accumulation_steps"
+_NAMES = "deepspeed_config_file"  # what names DeepSpeed's file in accelerate's
 _COUNTS = ("processes", "visible_gpus")
 
 
 def started_with(project: Project, path: str) -> list[int]:
     """Return the numbers of processes of the commands that are given the file at ``path``, as far as known.
 
-    Of a script that names it in comments alone, the commands count that are commented out. Where no command
+    Accelerate's files that name it say a number, too, and so do commands that are given one of those. Of a
+    script that names it in comments alone, the commands count that are commented out. Where no command
     is given it, those count that are given files of its kind in its folder.
     """
     own = os.path.abspath(path).replace(os.sep, "/")
-    folder, _, base = own.rpartition("/")
+    folder = own.rpartition("/")[0]
     scripts = [(where, text) for where, text in project.programs(path) if where.endswith(SCRIPTS)]
-    named = [(where, text) for where, text in scripts if base in text]
-    found = {each for where, text in named[:_MOST] for each in _numbers(where, text, own)}
+    through = dict(_of_accelerate(project, path, own))
+    found = {number for number in through.values() if number is not None}
+    for file in (own, *through):
+        named = [(where, text) for where, text in scripts if file.rpartition("/")[2] in text]
+        found |= {each for where, text in named[:_MOST] for each in _numbers(where, text, file)}
     if not found:
         near = f"{folder.rpartition('/')[2]}/"
         beside = [(where, text) for where, text in scripts if near in text]
@@ -59,6 +64,16 @@ def trained_with(project: Project, path: str) -> list[int]:
                 told = isinstance(root, Mapping) and _STEPS in root.entries
                 found.add(sizes[0] * ((sizes[1] or 0) if told else 1))
     return sorted(found - {0})
+
+
+def _of_accelerate(project: Project, path: str, own: str) -> Iterator[tuple[str, int | None]]:
+    """Yield accelerate's files that name the DeepSpeed file ``own``, with the processes that they start."""
+    for where, text in project.told(path, (".yaml", ".yml")):
+        if own.rpartition("/")[2] in text and _NAMES in text:
+            for document in read_text(text, where).documents:
+                if isinstance(document.root, Mapping) and _is_given(document, own):
+                    number = whole(child(document.root, "num_processes"))
+                    yield os.path.abspath(where).replace(os.sep, "/"), number
 
 
 def _numbers(where: str, text: str, own: str) -> Iterator[int]:
