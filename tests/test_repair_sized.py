@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -124,6 +125,22 @@ def test_what_each_gpu_keeps_leaves_room_for_the_process(params: float, told: st
     values |= dict.fromkeys(("ranks.weights", "ranks.gradients", "ranks.optimizer"), 1)
     values |= {"model.params": size, "params.trained": size, "framework.name": "own"}
     values |= {"states.away": False, "offload_params": False}
-    text = beyond(None, values)  # type: ignore[arg-type]
+    judged: Any = SimpleNamespace(subject=SimpleNamespace(view=None, document=SimpleNamespace(root=None)))
+    text = beyond(judged, values)
     assert text.endswith(told)
     assert bool(text) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("teacher", "kept"),
+    [
+        ("++teacher_model_path=out/opt-13B/", True),  # 24 GiB beside 7 of 47
+        ("++teacher_model_path=out/opt-30B/", False),
+        ("++teacher_model_path=out/opt-30B/ ++teacher_model_server=http://there:80", True),
+        ("++teacher_temperature=30b", True),
+    ],
+)
+def test_a_teacher_takes_its_part(teacher: str, kept: bool) -> None:
+    finding = found_in(f"{LAUNCH.replace('Meta-Llama-3-8B', 'Llama-1B')} {teacher}\n", "rtx-3090:2")["DOC104"]
+    assert (finding.fix is not None) == kept
+    assert kept or "beside 56 GiB of a teacher's 30.0B weights, and 2 GPUs have 47 GiB" in finding.unfixed

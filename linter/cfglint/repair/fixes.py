@@ -122,9 +122,9 @@ def _others(solver: Solver, goals: tuple[Goal, ...], ways: Sequence[Repair]) -> 
 
 
 def _effects(repair: Repair) -> Iterator[str]:
-    """Yield what the moves lose, but for what others make up for."""
+    """Yield what the moves lose, but for what others make up for; what a GPU holds, no other one changes."""
     for option in repair.options:
-        if repair.results != "none" or option.results == "none":
+        if repair.results != "none" or option.results == "none" or lays_out(option.facts, engines=False):
             yield from option.effects
 
 

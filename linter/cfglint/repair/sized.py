@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from itertools import chain, combinations
 
+from cfglint.document.tree import Mapping
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
@@ -51,6 +52,8 @@ _LESS = re.compile(
 _SWITCHED = r"(?:load_in|use|enable|with)_\w*(?:[48]_?bit|lora|peft|adapter|quant|galore)|lora_enable"
 _OFF = re.compile(rf"(?i)\w*(?:offload|(?<!un)freeze|{_SWITCHED})\w*[=: ]+[\"']?(?:false|none|null|0)\b")
 _STATES_OFF = re.compile(r"(?i)\w*offload_optimizer\w*|super_?offload\w*|zerooffload\w*")  # ZeRO-Offload
+_TEACHER = re.compile(r"(?i)teacher(?:_model)?(?:_name)?(?:_or)?(?:_path)?")
+_SERVED = re.compile(r"(?i)teacher\w*(?:server|url|api|host|port|bit|quant|offload)")
 _BILLION = 1e9
 _WEIGHTS, _MOMENTS = 2.0, 4.0  # bytes of each parameter: 16 bits, and AdamW's two in 16 bits
 _ALL = 0.99  # of the weights are trained
@@ -76,26 +79,31 @@ def beyond(judged: Judged, values: Values, *, sure: bool = True, share: float = 
     size, by = _size(judged, values, sure=sure) if sum(parts) else (0, "")
     if not size:
         return ""
-    each, there = sum(parts), vram[1] * count
+    each, there, teacher = sum(parts), vram[1] * count, _teacher(judged)
+    held = teacher * _WEIGHTS
+    beside = f", beside {held / GIB:,.0f} GiB of a teacher's {params_told(teacher)} weights" if held else ""
     whose = f"a full fine-tune of {params_told(size)} weights{by} keeps at least"
     kinds = f"{_joined(parts)} ({each:g} bytes each)"
     own = next((n for name in ("gpus_needed", "num_gpus") if is_number(n := values[name])), 0)
-    if size * each > there * share:
-        told = f"{whose} {size * each / GIB:,.0f} GiB of {kinds}, and {gpus_have(there, int(count))}"
+    if size * each + held > there * share:
+        told = f"{whose} {size * each / GIB:,.0f} GiB of {kinds}{beside}, and {gpus_have(there, int(count))}"
         if own <= count:
             return told
-        share_there = f"{size * each / own / GIB:,.0f} GiB each"
+        share_there = f"{(size * each + held) / own / GIB:,.0f} GiB each"
         return f"{told}; on the {int(own)} GPUs of the file, that is at least {share_there}"
     ranks = [_ranks(values, name, count) for name in _SHARED]
     on_each = size * sum(part / over for part, over in zip(parts, ranks, strict=True))
     context = (bounds_of(values["process.context"]) or (0, 0))[0]
-    if on_each <= min(vram[1] * share, vram[1] - context):
+    if on_each + held / count <= min(vram[1] * share, vram[1] - context):
         return ""
+    if held:
+        beside = f", beside {held / count / GIB:,.1f} GiB of a teacher's {params_told(teacher)} weights"
     whole = " and ".join(n for n, part, over in zip(_PARTS, parts, ranks, strict=True) if over == 1 and part)
-    beside = f", {context / GIB:.1f} of them for the process itself"
+    told_whole = f", with {whole} whole on each" if whole else ""
+    of_process = f", {context / GIB:.1f} of them for the process itself"
     return (
-        f"{whose} {on_each / GIB:,.1f} GiB on each of {int(count)} GPUs, with {whole} whole on each, and "
-        f"{gpus_have(vram[1], 1, 1)}{beside if on_each <= vram[1] else ''}"
+        f"{whose} {on_each / GIB:,.1f} GiB on each of {int(count)} GPUs{told_whole}{beside}, and "
+        f"{gpus_have(vram[1], 1, 1)}{of_process if on_each + held / count <= vram[1] else ''}"
     )
 
 
@@ -243,6 +251,21 @@ def _size(judged: Judged, values: Values, *, sure: bool) -> tuple[float, str]:
     sizes = [(float(match[1] or match[2]), where) for text, where in texts for match in _SIZE.finditer(text)]
     least, where = min(sizes, default=(0, ""))
     return least * _BILLION, f" (by {where})" if least else ""
+
+
+def _teacher(judged: Judged) -> float:
+    """Return the size of a teacher that a job loads beside its model, by its name; 0 without one.
+
+    One that is served elsewhere, or packed, is not looked at.
+    """
+    view, root = judged.subject.view, judged.subject.document.root
+    names = root.entries if isinstance(root, Mapping) else {}
+    told = [view.get((name,)) for name in names if _TEACHER.fullmatch(name)]
+    if any(_SERVED.search(name) for name in names):
+        return 0
+    ends = [text.rstrip("/").rpartition("/")[2] for text in told if isinstance(text, str)]
+    sizes = [float(match[1] or match[2]) for text in ends for match in _SIZE.finditer(text)]
+    return min(sizes, default=0) * _BILLION
 
 
 def _texts(judged: Judged) -> Iterator[tuple[str, str]]:
