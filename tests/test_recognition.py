@@ -275,3 +275,15 @@ def test_a_file_without_any_of_the_keys_is_asked_no_condition(monkeypatch):
     monkeypatch.setattr("cfglint.features.catalogue.recognition._Asked.lacking", lambda *a: tried.append(a))
     assert told("a: 1\nb: {c: 2}\n").nearest == ()
     assert not tried
+
+
+@pytest.mark.parametrize(
+    ("program", "framework"),
+    [("pretrain_gpt.py", "megatron"), ("../analyze_data.py", None), ("tools/preprocess_data.py", None)],
+)
+def test_a_program_that_reads_data_alone_is_no_training(program, framework):
+    flags = (
+        "--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 --micro-batch-size 8"
+    )
+    found = told(f"python {program} {flags} --global-batch-size 8 --train-iters 10 --lr 1e-4\n", "a.sh")
+    assert found.framework == framework
