@@ -153,6 +153,40 @@ def test_an_engine_that_sleeps_may_keep_its_weights():
     assert ends(facts(**engine, **swap)["host.engine"]) == (8 * 4 * GIB, 8 * 4 * GIB)
 
 
+def test_what_leaves_the_gpu_between_phases_is_on_the_host():
+    rl = {
+        "task": "grpo", "rollout_engine": "vllm", "colocated": "true", "generates": "true", "saves": "false",
+        "mem_fraction": 0.5, "max_prompt_len": 512, "max_new_tokens": 512, "rollout_batch_size": 64,
+        "kl_coef": 0,
+    }  # fmt: skip
+    stays, leaves = facts(**rl, train_offload="false"), facts(**rl, train_offload="true")
+    assert ends(stays["host.offloaded"]) == (0, 0)
+    assert ends(leaves["host.offloaded"])[0] == pytest.approx(PARAMS * (2 + 4))  # weights and moments
+    assert ends(leaves["need.host"])[0] == pytest.approx(ends(stays["need.host"])[0] + PARAMS * 6)
+
+
+VERL = """
+algorithm: {adv_estimator: gae}
+actor_rollout_ref:
+  model: {path: Qwen/Qwen2.5-7B-Instruct}
+  actor: {ppo_mini_batch_size: 64, ppo_micro_batch_size_per_gpu: 1, fsdp_config: {param_offload: PARAM,
+      optimizer_offload: false}}
+  rollout: {name: vllm, tensor_model_parallel_size: 1, gpu_memory_utilization: 0.4}
+critic: {model: {path: Qwen/Qwen2.5-7B-Instruct, fsdp_config: {param_offload: false,
+    optimizer_offload: CRITIC}}}
+trainer: {n_gpus_per_node: 8, nnodes: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("param", "critic", "per_param"), [(False, False, 0), (True, False, 4), (False, True, 8)]
+)
+def test_verl_sends_shards_of_policy_and_critic(param, critic, per_param):
+    text = VERL.replace("PARAM", str(param).lower()).replace("CRITIC", str(critic).lower())
+    turns = values(text)["host.turns"]
+    assert ends(turns)[0] == pytest.approx(PARAMS * per_param / 8, rel=0.1)
+
+
 def test_a_machine_that_is_too_small_hides_no_gpu_that_is():
     """A process takes more than the host has, and its states more than the GPU: each has its finding."""
     run = Run(load(), [parse_target("rtx-3060:1")], given={"host.ram": (GIB, "test")})

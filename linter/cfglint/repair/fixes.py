@@ -192,7 +192,7 @@ def memory_changes(before: Values, after: Values) -> tuple[MemoryChange, ...]:
     """Return the GiB of engine and trainer, and the headroom, before and after; empty if unknown."""
     if span_of(before[TOTAL]).high == INF or span_of(before["gpu.vram"]).high == INF:
         return ()
-    # An engine takes its share of a GPU whatever the model: that says nothing of whether the model fits in there.
+    # An engine takes its share of a GPU whatever the model: whether the model fits in there is open.
     if before["generates"] is True and span_of(after["engine.weights"]).high == INF:
         return ()
     changes = tuple(_changes(before, after))
