@@ -51,6 +51,8 @@ TOLD = [
     (ARGS + ZERO, "zero_stage", 3),
     (ARGS + ZERO, "offload_optimizer", True),
     (ARGS + ZERO, "offload_params", False),
+    (ARGS + ZERO.replace("optimizer:", "param:"), "offload_params", True),
+    (ARGS + ZERO.replace("optimizer:", "param:").replace("3", "2"), "offload_params", False),
     (ARGS, "zero_stage", None),
     (ARGS + "deepspeed: ds.json\n", "zero_stage", None),
     (ARGS + "fsdp: full_shard auto_wrap\n", "dp_shard", -1),

@@ -194,3 +194,32 @@ def test_a_reason_names_the_rule_that_keeps_states_off_the_host(tmp_path: Path) 
     finding = found_in(tmp_path, script, "rtx-3090:2", "DOC104")
     assert finding.fix is None
     assert "would have them on the host, but RUN282 (optimizer-becomes-adam) would break" in finding.unfixed
+
+
+TUNED = """deepspeed --num_gpus 4 tune.py --model_name_or_path meta-llama/Llama-2-13b-hf --output_dir out \\
+    --bf16 True --max_seq_length 512 --gradient_checkpointing True --deepspeed zero2.json \\
+    --per_device_train_batch_size 1 --gradient_accumulation_steps 8
+"""
+
+
+@pytest.mark.parametrize(
+    ("gpu", "beside", "title"),
+    [
+        (
+            "rtx-3090:4",
+            "zero3",
+            "set zero_optimization.offload_optimizer.device to cpu in zero3.json and deepspeed to zero3.json",
+        ),
+        ("a40:4", "zero2_offload", "set deepspeed to zero2_offload.json"),
+    ],
+)
+def test_the_file_that_is_edited_is_the_one_that_is_used(
+    tmp_path: Path, gpu: str, beside: str, title: str
+) -> None:
+    both = {"stage": 2, "offload_optimizer": HOST, "offload_param": HOST}  # of which stage 2 reads the first
+    for name, zero in (("zero2", ZERO["zero2"]), (beside, both if "offload" in beside else ZERO["zero3"])):
+        (tmp_path / f"{name}.json").write_text(json.dumps({**AUTO, "zero_optimization": zero}))
+    (tmp_path / "tune.py").write_text(TUNES)
+    finding = found_in(tmp_path, TUNED, gpu, "MEM105")
+    assert finding.fix is not None
+    assert finding.fix.title == title

@@ -133,6 +133,7 @@ def _kind(config: Mapping[str, object]) -> str | None:
         (1, False, False): "zero1",
         (2, False, False): "zero2",
         (2, True, False): "zero2_offload",
+        (2, True, True): "zero2_offload",  # weights are offloaded at stage 3 alone
         (3, False, False): "zero3",
         (3, True, True): "zero3_offload",
     }

@@ -34,7 +34,7 @@ from cfglint.text import Edit, OutsideEdit, apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from cfglint.document.tree import Document
     from cfglint.document.view import View
@@ -456,13 +456,14 @@ def _said_by_others(document: Document) -> Iterator[Composite]:
             yield from (node for node in walk(other.root) if isinstance(node, Composite) and node.there)
 
 
-def titled(values: Iterable[Written], view: View, beside: Iterable[str] = ()) -> str:
+def titled(values: Collection[Written], view: View, beside: Iterable[str] = ()) -> str:
     """Say what would be set, where no edit can do it; a key of another file, with that file.
 
     What is set ``beside`` it comes last.
     """
     gone: list[str] = []
     titles: dict[str, list[str]] = {}  # by file
+    named = {written.path: written.value for written in values}
     for written in values:
         if written.value is ABSENT:
             gone.append(spoken(written.path))
@@ -471,6 +472,8 @@ def titled(values: Iterable[Written], view: View, beside: Iterable[str] = ()) ->
         written_there = trace.present and trace.source is not None and trace.source.key != "program"
         beneath = trace.file.path if written_there else ""  # a program's own default is said on its command
         key, file = (written.path, beneath) if hung is None else (hung[1], hung[0].file.path)
+        if hung is not None:  # the file that is used by then
+            file = str(named.get(written.path[: -len(hung[1])], file))
         if (said := _said_there(trace)) is not None:
             key, file = definition_path(view, trace.node) or key, said[0]  # type: ignore[arg-type]
         titles.setdefault(file, []).append(f"{spoken(key)} to {shown(written.value)}")
