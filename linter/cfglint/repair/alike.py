@@ -1,7 +1,8 @@
 """Other commands of a script that start as many processes as one that a fix moves to fewer GPUs.
 
 They stop on those GPUs for the same reason. What no framework reads (an evaluation after the training) moves
-along; a training of its own has a finding of its own, which also keeps its batch, and is only told of.
+along, and so does the same training in another branch of the script. Another one has a finding of its own,
+which also keeps its batch, and is only told of.
 """
 
 from __future__ import annotations
@@ -55,11 +56,17 @@ def alike(trials: Trials, changes: Sequence[Change]) -> Alike:
         span = node.start, node.end
         if span in moved or (whole(node) or 0) <= new or span in edits:
             continue
-        if any(each.start == other.start for each in read):
+        own = any(each.start == other.start for each in read)
+        if own and not (len(changes) == 1 and _flags(other) == _flags(document)):
             left.add(span)
         elif document.file.text[node.start : node.end] == node.text:
             edits[span] = Edit(*span, str(new))
     return Alike(tuple(edits.values()), len(left))
+
+
+def _flags(document: Document) -> list[str]:
+    """Return the words of a command."""
+    return [word.spelled for word in document.words]
 
 
 def _fewer(change: Change) -> int | None:
