@@ -26,6 +26,7 @@ from cfglint.document.python.megatron import older_megatron, recomputes_nothing
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.refuses import refused
 from cfglint.document.python.steps import counts_micro
+from cfglint.document.python.stores import stored_keys
 from cfglint.document.python.trains import config_of, trains_one, trains_plainly, trains_with
 from cfglint.document.python.values import Flag, Items, Literal, Object, Span
 from cfglint.document.scalars import PYYAML, resolve
@@ -92,6 +93,7 @@ class Started(Record):
     ``trainer`` are the arguments and the trainer that it makes, where that is one. ``general`` is the program
     whatever flags it is given, and ``told`` with overrides of those that decide which branches it takes.
     ``plain`` are trainers that are transformers', or made of them.
+    ``sets`` are the keys that it sets itself, and where.
     """
 
     file: File
@@ -100,6 +102,7 @@ class Started(Record):
     trainer: tuple[Object | None, Object | None] | None = field(default=None)
     general: Linked | None = field(default=None)
     plain: bool = field(default=False)
+    sets: dict[str, Span] = field(factory=dict)
     told: dict[tuple[str, ...], Started] = field(factory=dict, init=False)
 
     def takes(self, key: str) -> bool:
@@ -130,6 +133,18 @@ class Started(Record):
         """Whether a flag decides which branches the program takes."""
         return key in self.program.wondered
 
+    def own_keys(self) -> Mapping:
+        """Return the keys that the program sets itself, to values that nobody knows."""
+        base = Mapping(0, flow=True)
+        for key, span in self.sets.items():
+            *sections, last = key.split(".")
+            holder = base
+            for section in sections:
+                holder = _section(holder, section, span)
+            why = f"the program sets {key} itself, in {self.file.path}"
+            holder.entries[last] = Entry(Scalar(last, *span, '"'), Unresolved(key, *span, why=why))
+        return base
+
     @property
     def parsed(self) -> bool:
         """Whether the trainer's arguments are the flags themselves, as HfArgumentParser makes them."""
@@ -158,6 +173,7 @@ def follow(document: Document, library: Library) -> None:
     if program.flags:
         _note(head, node, "base", "arguments")
     _note_hydra(document, started, head)
+    started.sets = _once("sets", stored_keys, file, library)
     if _trains_one(started, library):
         _note(head, node, "trains_one", "true")
     _note_step(file, library, head, node)
@@ -292,7 +308,7 @@ def _as_started(document: Document, general: Started, overrides: Listed[str] = (
         program = program.again(lambda flag: _said(root, typed, flag, open_ended=unread))
     found = [pair for pair in trainers_of(program, plain=general.plain) if pair[0] is not None]
     trainer = found[0] if len(found) == 1 else None
-    return Started(general.file, general.node, program, trainer, general.general, plain=general.plain)
+    return Started(general.file, general.node, program, trainer, general.general, general.plain, general.sets)
 
 
 def _typed(overrides: Listed[str]) -> dict[str, Node | None]:
@@ -410,6 +426,11 @@ def lay(layers: Layers, document: Document, overrides: Listed[str], *, defaults:
         layers.files.append(source)
         layers.unread |= reader.unread
         layers.root = layers.lay(tree, root)
+    if started.sets:
+        source = Source(started.file, started.node, "program", hung=True)
+        layers.adopt(own := started.own_keys(), source)
+        layers.files.append(source)
+        layers.root = layers.lay(own, layers.root)
     if defaults and not open_ended:
         _lay_defaults(layers, started)
 

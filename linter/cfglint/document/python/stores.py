@@ -1,0 +1,41 @@
+"""Which keys of its config a program of Hydra's sets itself: what a file says of them does not count."""
+
+from __future__ import annotations
+
+import ast
+
+from cfglint.document.python.surely import is_named
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.document.python.modules import Modules
+    from cfglint.document.python.values import Span
+    from cfglint.document.tree import File
+
+
+def stored_keys(program: File, project: Modules) -> dict[str, Span]:
+    """Return the keys that functions of a ``@hydra.main`` program set on their config, and where.
+
+    A function's config is the parameter of that name, as Hydra's main has it, or main's own.
+    """
+    code = project.code(program) if "hydra.main" in program.text else None
+    found: dict[str, Span] = {}
+    if code is None:
+        return found
+    for function in (each for part in code.body for each in ast.walk(part)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        names = {each.arg for each in function.args.args} & {"config", "cfg"}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant):
+                keys = {_key(each, names): each for each in node.targets}
+                found |= {key: code.span(each) for key, each in keys.items() if key}
+    return found
+
+
+def _key(node: ast.expr, names: set[str]) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join(reversed(parts)) if any(is_named(node, name) for name in names) else ""
