@@ -26,7 +26,7 @@ from cfglint.document.python.megatron import older_megatron, recomputes_nothing
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.refuses import refused
 from cfglint.document.python.steps import counts_micro
-from cfglint.document.python.stores import stored_keys
+from cfglint.document.python.stores import stored_keys, unsettled
 from cfglint.document.python.trains import config_of, trains_one, trains_plainly, trains_with
 from cfglint.document.python.values import Flag, Items, Literal, Object, Span
 from cfglint.document.scalars import PYYAML, resolve
@@ -132,18 +132,6 @@ class Started(Record):
     def rests_on(self, key: str) -> bool:
         """Whether a flag decides which branches the program takes."""
         return key in self.program.wondered
-
-    def own_keys(self) -> Mapping:
-        """Return the keys that the program sets itself, to values that nobody knows."""
-        base = Mapping(0, flow=True)
-        for key, span in self.sets.items():
-            *sections, last = key.split(".")
-            holder = base
-            for section in sections:
-                holder = _section(holder, section, span)
-            why = f"the program sets {key} itself, in {self.file.path}"
-            holder.entries[last] = Entry(Scalar(last, *span, '"'), Unresolved(key, *span, why=why))
-        return base
 
     @property
     def parsed(self) -> bool:
@@ -428,7 +416,7 @@ def lay(layers: Layers, document: Document, overrides: Listed[str], *, defaults:
         layers.root = layers.lay(tree, root)
     if started.sets:
         source = Source(started.file, started.node, "program", hung=True)
-        layers.adopt(own := started.own_keys(), source)
+        layers.adopt(own := unsettled(started.sets, started.file), source)
         layers.files.append(source)
         layers.root = layers.lay(own, layers.root)
     if defaults and not open_ended:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from cfglint.document.python.surely import is_named
+from cfglint.document.tree import Entry, Mapping, Scalar, Unresolved, child
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,23 @@ def stored_keys(program: File, project: Modules) -> dict[str, Span]:
                 keys = {_key(each, names): each for each in node.targets}
                 found |= {key: code.span(each) for key, each in keys.items() if key}
     return found
+
+
+def unsettled(keys: dict[str, Span], program: File) -> Mapping:
+    """Return a tree of keys that a program sets to values that nobody knows."""
+    base = Mapping(0, flow=True)
+    for key, span in keys.items():
+        *sections, last = key.split(".")
+        holder = base
+        for section in sections:
+            below = child(holder, section)
+            if not isinstance(below, Mapping):
+                below = Mapping(span[0], flow=True)
+                holder.entries[section] = Entry(Scalar(section, *span, '"'), below)
+            holder = below
+        why = f"the program sets {key} itself, in {program.path}"
+        holder.entries[last] = Entry(Scalar(last, *span, '"'), Unresolved(key, *span, why=why))
+    return base
 
 
 def _key(node: ast.expr, names: set[str]) -> str:
