@@ -16,7 +16,7 @@ from itertools import pairwise
 from math import inf, isfinite, prod
 
 from cfglint.budget import BUDGET, spend
-from cfglint.lang.values import INF, Interval, needs_of, parts
+from cfglint.lang.values import INF, Interval, parts
 from cfglint.record import Record, field, replace
 from cfglint.repair.along import Progress, first, less, serving
 from cfglint.repair.estimate import may_fit
@@ -41,12 +41,12 @@ LIMIT = 800  # trials of one search
 SAFE_LIMIT = 400  # of the one among safe moves, which comes first
 CHEAPER = 200  # of one that looks for something cheaper than what was found
 SMALL = 300  # combinations that are enumerated
+TINY = 24  # as many as it takes to see that none can be enough
 FEW = 10  # tracks, among which those that help only beside another are always looked for
 SEVERAL = 2  # tracks, from which on a repair is looked for that moves many at once
 COMPANY = 400  # trials that look for them
 SETS = 4000  # of tracks that are looked at
 NEAR = 32  # places of each track that are looked at before one is followed to its end
-COARSE = 48  # places of a track that are looked at where nothing is sure
 RESERVE = 1_500_000  # steps that are left for what the file's other findings need, and for the reasons
 _GOAL = 40  # steps: to see whether a goal is reached
 _IMPOSSIBLE = Progress(False, lambda: (INF,))
@@ -197,9 +197,11 @@ class Search(Record):
         sizes: Counter[str] = Counter()
         for track in usable:
             sizes[track.knob.name] += len(track)
-        if prod(size + 1 for size in sizes.values()) <= SMALL:
+        combinations = prod(size + 1 for size in sizes.values())
+        if combinations <= SMALL:
             self.helpful = {track.knob.name for track in usable}
-            return self._enumerated(usable, best)
+            vain = combinations > TINY and self._short(usable)
+            return best if vain else self._enumerated(usable, best)
         leading = [track for track in map(self._seen, usable) if track.reaches]
         # A factor of what is zero now does nothing by itself: look again where the others lead.
         there = self._compatible(self._ends(leading))
@@ -242,6 +244,11 @@ class Search(Record):
     def _seen(self, track: Track, others: tuple[Option, ...] = ()) -> Track:
         """Return a track with what its start, its middle and its end tell, with others moved."""
         count = len(track)
+        end = track.option(count - 1)
+        if count > SEVERAL and end is not None and self.bounds and not self._is_switch(track):
+            gaps = self.progress((*others, end)).gaps
+            if gaps == self.progress(others).gaps and all(map(isfinite, gaps)):
+                return track  # where it ends, nothing has changed
         options = [option for i in sorted({0, count // 2, count - 1}) if (option := track.option(i))]
         moved = [others, *((*others, option) for option in options)]
         along = [progress for some in moved if (progress := self.progress(some)) is not _IMPOSSIBLE]
@@ -264,7 +271,7 @@ class Search(Record):
                     if less(b, a) or (not isfinite(a) and (isfinite(b) or not others)):
                         reaches.add(number)
         farthest = track.option(count - 1) if straight or count == 1 else self._farthest(track)
-        if count > 1 and any(track.knob.name in goal.switches for goal in self.goals):
+        if count > 1 and self._is_switch(track):
             farthest = None  # what switches a rule off may stand anywhere along it
         return replace(
             track,
@@ -273,6 +280,9 @@ class Search(Record):
             plain=straight and not loose,
             farthest=farthest,
         )
+
+    def _is_switch(self, track: Track) -> bool:
+        return any(track.knob.name in goal.switches for goal in self.goals)
 
     def _turns(self, goal: Goal, moved: Sequence[Sequence[Option]]) -> bool:
         """Whether a goal holds after some moves, and not after others: its rule may say nothing before."""
@@ -474,26 +484,7 @@ class Search(Record):
 
     def _short(self, tracks: Sequence[Track]) -> bool:
         """Whether memory is still missing with all knobs moved as far as that helps."""
-        furthest = utmost(self, tracks)
+        bounded = [goal for goal in self.goals if goal.bounds]
+        own = self if len(bounded) == len(self.goals) else replace(self, goals=bounded, _progress={})
+        furthest = utmost(own, tracks) if bounded else None
         return furthest is not None and furthest[0] > 0
-
-    # ── where nothing is sure ──────────────────────────────────────────────────────────────────────────
-    def nearest(self, tracks: Iterable[Track]) -> Repair | None:
-        """Return the single move after which the goals may hold: safe ones first, then by overshoot.
-
-        They may hold for certain, where another rule may be broken then.
-        """
-        ways: list[tuple[tuple[object, ...], Repair]] = []
-        for track in tracks:
-            places = track.scan()
-            for i in sorted({*places[:: len(places) // COARSE + 1], places[-1]}):
-                option = track.option(i)
-                if option is None or self.spent():
-                    continue
-                progress = self.progress((option,))
-                if progress.truth is not False and not needs_of(progress.truth):
-                    repair = Repair((option,), sure=False)
-                    over = max((0.0, *progress.gaps))
-                    ways.append(((option.unsafe, over, repair.price, track.number), repair))
-        ordered = (repair for _, repair in sorted(ways, key=lambda way: way[0]))
-        return next((repair for repair in ordered if not self.harms(repair.options, surely=True)), None)

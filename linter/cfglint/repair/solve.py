@@ -24,6 +24,7 @@ from cfglint.repair.price import gives_other_gpus, lays_out, regroups, serves_on
 from cfglint.repair.relax import beside, cut
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import CHEAPER, LIMIT, SAFE_LIMIT, Search
+from cfglint.repair.single import nearest
 from cfglint.repair.together import combined, distinct
 from cfglint.repair.tracks import SHORT, worse
 from cfglint.repair.trials import MEMORY, Goal, Group, Trials, on_some_numbers, to_mend
@@ -298,7 +299,7 @@ class Solver(Record):
     def nearest(self, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
         """Return the single move that comes nearest, where none reaches the goals for certain."""
         search = self.search(goals)
-        return self._proven(search, goals, lambda: search.nearest(allowed.over(self.tracks(goals))))
+        return self._proven(search, goals, lambda: nearest(search, allowed.over(self.tracks(goals))))
 
     def written(self, repair: Repair, goals: Sequence[Goal]) -> Repair | None:
         """Return a repair with what reaches the goals: written and proven; None where the proof fails."""
