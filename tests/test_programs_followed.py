@@ -59,6 +59,11 @@ LAYOUTS = {
             imported="from own import ModelArguments, Tuning as TuningArguments", main=CALL
         ),
     },
+    "all names of a package": {
+        "own/__init__.py": "from .args import *\n",
+        "own/args.py": ARGUMENTS,
+        "tune.py": PROGRAM.format(imported="from own import *", main=CALL),
+    },
     "main of a module": {
         "own/args.py": ARGUMENTS,
         "own/main.py": PROGRAM.format(
@@ -234,3 +239,21 @@ def test_a_program_in_the_folder_that_a_guide_goes_into_is_found(cfglint, folder
     (folder / "deep" / "out" / "own").mkdir(parents=True)
     (folder / "deep" / "out" / "own" / "tune.py").write_text("print()\n")  # as near: nobody knows which
     assert rank() is None
+
+
+@pytest.mark.parametrize(
+    ("llm", "rank", "lowest"), [("full", 0, 2048), ("frozen", 0, 64), ("lora", 64, 2048), ("", 64, 2048)]
+)
+def test_parts_that_are_tuned_each_in_its_way(cfglint, folder, llm, rank, lowest):
+    flags = (
+        f"--model_name_or_path Qwen/Qwen2.5-7B --model_max_length 2048 {'--tune_type_llm ' * bool(llm)}{llm}"
+    )
+    files = {
+        "tune.py": LAYOUTS["one file"]["tune.py"].replace(
+            "use_lora: bool", "tune_type_llm: str = ''\n    x: bool"
+        )
+    }
+    facts, _ = read(cfglint, folder, files, f"{flags} --lora_r 64")
+    length = facts["seq_len"]
+    assert facts["lora_rank"] == rank
+    assert (length[0] if isinstance(length, list) else length) == lowest

@@ -171,10 +171,13 @@ class Linked(Program):
         module = self._module_at(holder, node) if node.module else None
         if module is None:
             return
-        for alias in node.names:
-            value = module.scope.names.get(alias.name)
+        names = {alias.asname or alias.name: alias.name for alias in node.names}
+        if "*" in names and "__all__" not in module.scope.names:
+            names = {name: name for name in module.scope.names if not name.startswith("_")}
+        for name, original in names.items():
+            value = module.scope.names.get(original)
             if isinstance(value, Literal) or _is_plain(value):
-                self.scope.names[alias.asname or alias.name] = value
+                self.scope.names[name] = value
 
     def _module_at(self, name: str, node: ast.ImportFrom) -> Linked | None:
         """Return a module of the project, gone through once as far as it runs by itself."""
