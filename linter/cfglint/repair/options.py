@@ -144,6 +144,7 @@ class Options(Record):
             option.exchanged[name] = self.judged.values[name], set()
         definitions = [self.writer.definition(each.path) for each in option.written]
         option.places = [(d.key, w.value) for d, w in zip(definitions, option.written, strict=True)]
+        option.factors = frozenset(chain.from_iterable(each.factors for each in definitions))
         option.results = risk_to_results(self.trials, self.judged, option.facts)
         if ABSENT in facts.values():
             self._price_removal(option)
@@ -467,7 +468,8 @@ class Options(Record):
         old = self.judged.values[name]
         new = option.facts.get(name, old)
         kind = self.trials.run.finder.evaluator.type_of(name)
-        if knob.domain == "values" and new not in [literal(node, kind) for node in knob.values]:
+        listed = knob.domain != "values" or new in [literal(node, kind) for node in knob.values]
+        if not listed or (knob.domain == "halving" and _more(new, old)):  # a step the other way
             return READER, UNPRICED
         evaluator, after = self.trials.run.finder.evaluator, self.trials.values(self.judged, option.facts)
 

@@ -95,8 +95,8 @@ def _product(options: Sequence[Option], partner: str) -> Option | None:
     """Return the option that sets the product of what others move, from which the script makes a partner."""
     own = [option for option in options if partner in option.exchanged]
     for option in own:
-        others = (key for each in own if each is not option for key, _ in each.places)
-        if option.factors and option.factors.issuperset(others):
+        keys = {key for each in own for key, _ in each.places} - {key for key, _ in option.places}
+        if option.factors and keys <= option.factors:
             return option
     return None
 

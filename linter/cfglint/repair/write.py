@@ -295,7 +295,7 @@ class Writer(Record):
             if isinstance(change.edit, OutsideEdit) and change.edit not in patch.edits:
                 patch.changes.append(change)
                 continue
-            if change.edit in patch.edits:  # two keys of one definition
+            if change.edit.new == change.old or change.edit in patch.edits:  # a factor stays; two keys of one
                 continue
             if any(before.start == before.end == change.edit.start for before in patch.edits):
                 if not self._beside(patch, written, change):
