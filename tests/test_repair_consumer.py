@@ -69,7 +69,18 @@ def added(pack, command: str, name: str, value: object, files: dict[str, str] | 
             "full",
             "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
         ),
-        (MEGATRON, "offload_optimizer", True, "--optimizer-cpu-offload --use-precision-aware-optimizer"),
+        (
+            MEGATRON,
+            "offload_optimizer",
+            True,
+            "--optimizer-cpu-offload --use-precision-aware-optimizer --use-distributed-optimizer",
+        ),
+        (
+            f"{MEGATRON} --use-distributed-optimizer",
+            "offload_optimizer",
+            True,
+            "--optimizer-cpu-offload --use-precision-aware-optimizer",
+        ),
         (MEGATRON, "dtype", "fp16", "--fp16"),
         (
             f"{MEGATRON} --recompute-granularity selective --recompute-num-layers 1 --recompute-method block",
