@@ -14,6 +14,7 @@ from cfglint.document.abbreviated import spell_out
 from cfglint.document.layers import Source, read_override
 from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.groups import groups_of
+from cfglint.document.python.hybrid import hybrid_of
 from cfglint.document.python.learns import (
     accumulates,
     compares,
@@ -166,6 +167,7 @@ def follow(document: Document, library: Library) -> None:
         _note(head, node, "trains_one", "true")
     _note_step(file, library, head, node)
     _note_groups(document, started, library, head)
+    _note_hybrid(document, started, library, head)
     trainer = started.trainer[1] if started.trainer is not None else None
     if trainer is None or not is_known(trainer):  # what it does with these is not followed
         for call in program.calls.values():
@@ -216,6 +218,19 @@ def _note_groups(document: Document, started: Started, library: Library, head: M
         _note(head, started.node, "grouped_by", groups.flag)
         if groups.shrink:
             _note(head, started.node, "groups_shrink", "true")
+
+
+def _note_hybrid(document: Document, started: Started, library: Library, head: Mapping) -> None:
+    """Note how many processes share a model under ColossalAI's hybrid plugin, where a command takes it."""
+    root, node, flags = document.root, started.node, started.program.flags
+    hybrid = _once("hybrid", hybrid_of, started.file, library)
+    if hybrid is None or not isinstance(root, Mapping):
+        return
+    hidden = child(head, "unread") is not None
+    said = {name: _said(root, {}, flag, open_ended=hidden) for name, flag in flags.items()}
+    shared = hybrid.shared({name: each.value for name, each in said.items() if each is not None})
+    if shared is not None:
+        _enter(head, node, "hybrid", Composite(str(shared), node.start, node.end))
 
 
 def _note(head: Mapping, node: Scalar, key: str, text: str) -> None:
