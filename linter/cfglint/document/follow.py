@@ -12,17 +12,10 @@ import re
 
 from cfglint.document.abbreviated import spell_out
 from cfglint.document.layers import Source, read_override
+from cfglint.document.python import learns
 from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.groups import groups_of
 from cfglint.document.python.hybrid import hybrid_of
-from cfglint.document.python.learns import (
-    accumulates,
-    compares,
-    repeats_prompts,
-    splits_sequences,
-    sums_losses,
-    takes_whole_groups,
-)
 from cfglint.document.python.megatron import older_megatron, recomputes_nothing
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.refuses import refused
@@ -74,18 +67,15 @@ _TRUTHS = {
     **dict.fromkeys(("no", "false", "f", "n", "0"), False),
 }
 _ASKED = {  # of a program and its modules, each once
-    "sums_losses": sums_losses,
-    "whole_groups": takes_whole_groups,
-    "repeats_prompts": repeats_prompts,
+    "sums_losses": learns.sums_losses,
+    "whole_groups": learns.takes_whole_groups,
+    "repeats_prompts": learns.repeats_prompts,
     "counts_micro": counts_micro,
 }
 _PARTS_OF_PATH = 2  # folders and name that tell a program of a project from others
 _FEW = 3  # flags, from which on they tell whose they are
 _STALE = 8
 _MODULE = re.compile(r"[A-Za-z_][\w.]*\Z")
-# A file that a program writes what it was told to, and one that it reads.
-_WRITES = re.compile(r"""\bopen\(\s*args\.(config(?:_file|_path)?)\s*,\s*["']w""")
-_OPENS = re.compile(r"""(?:open|load|read|from)\w*\(\s*args\.config\w*\s*(?:\)|,(?!\s*["']w))""")
 
 
 class Started(Record):
@@ -178,7 +168,7 @@ def follow(document: Document, library: Library) -> None:
 def _forget_written(document: Document, head: Mapping, text: str, program: Linked) -> None:
     """Take no file for a config that a program but writes its arguments to (ColossalAI's --config_file)."""
     alone = len(document.over) == 1 and type(document.over[0]) in (Scalar, Composite, Unresolved)
-    if alone and _WRITES.search(text) and not _OPENS.search(text) and _READS.isdisjoint(program.imports):
+    if alone and learns.only_writes_config(text) and _READS.isdisjoint(program.imports):
         document.over = ()
         head.entries.pop("config", None)
 
@@ -189,15 +179,15 @@ def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> Non
         _note(head, node, "trains_with", whose)
         if taken := _config_of(file, library):
             _note(head, node, "trl_config", taken)
-    if loss := _once("compares", compares, file, library):
+    if loss := _once("compares", learns.compares, file, library):
         _note(head, node, "compares", loss)
-    if not _once("accumulates", accumulates, file, library):
+    if not _once("accumulates", learns.accumulates, file, library):
         _note(head, node, "one_pass", "true")
     if _once("older_megatron", older_megatron, file, library):
         _note(head, node, "older_megatron", "true")
         if _once("recomputes_nothing", recomputes_nothing, file, library):
             _note(head, node, "recomputes_nothing", "true")
-    if sharing := _once("shares_sequences", splits_sequences, file, library):
+    if sharing := _once("shares_sequences", learns.splits_sequences, file, library):
         _note(head, node, "shares_sequences", sharing)
     for key, asks in _ASKED.items():
         if _once(key, asks, file, library):
@@ -228,8 +218,7 @@ def _note_hybrid(document: Document, started: Started, library: Library, head: M
         return
     hidden = child(head, "unread") is not None
     said = {name: _said(root, {}, flag, open_ended=hidden) for name, flag in flags.items()}
-    shared = hybrid.shared({name: each.value for name, each in said.items() if each is not None})
-    if shared is not None:
+    if shared := hybrid.shared({name: each.value for name, each in said.items() if each is not None}):
         _enter(head, node, "hybrid", Composite(str(shared), node.start, node.end))
 
 

@@ -28,6 +28,9 @@ _EVERY = re.compile(r"(?i)%\s*[\w.]*accum\w*\s*\)?\s*(?:==|!=)")
 _BACKWARD = re.compile(r"(?i)loss\w*(?:\.\w+\(\))?\)?\.backward\(|booster\.backward\(")
 _DIVIDES = re.compile(r"(?i)(?:loss|backward|scal)[^\n]*(?<!/)/=?\s*[\w.(]*accum")
 _ENGINE = re.compile(r"\baccelerator\.backward\(|\bAccelerator\(|\bdeepspeed\.initialize\(")
+# A file that a program writes what it was told to, and one that it reads.
+_WRITES = re.compile(r"""\bopen\(\s*args\.(config(?:_file|_path)?)\s*,\s*["']w""")
+_OPENS = re.compile(r"""(?:open|load|read|from)\w*\(\s*args\.config\w*\s*(?:\)|,(?!\s*["']w))""")
 _CHARACTERS = 200  # that cost a step
 _CODE = re.compile(r"""(?ms)#[^\n]*|^[ \t]*(?:'{3}.*?'{3}|"{3}.*?"{3})""")  # what is no code
 _GATHERS = re.compile(
@@ -77,6 +80,11 @@ def compares(program: File, project: Modules) -> str:
 def accumulates(program: File, project: Modules) -> bool:
     """Whether a program that takes Megatron's flags may make several micro-batches of a step."""
     return not any(_ONE_PASS.search(text) for _, text in _texts(program, project))
+
+
+def only_writes_config(text: str) -> bool:
+    """Whether a program writes a file that its command names as a config, and reads none."""
+    return _WRITES.search(text) is not None and _OPENS.search(text) is None
 
 
 def sums_losses(program: File, project: Modules) -> bool:
