@@ -74,6 +74,11 @@ for step, batch in enumerate(loader):
         ("model(batch).loss / args.accumulation_steps", "loss.backward()", False),
         ("model(batch).loss", "(loss / self.config.gradient_accumulation_steps).backward()", False),
         ("model(batch).loss", "accelerator.backward(loss)", False),
+        (
+            "model(batch).loss",
+            "loss.backward(); scale_grads_(model, 1 / tokens)",
+            False,
+        ),  # torchtune's recipes
     ],
 )
 def test_a_loop_that_adds_up_its_losses(loss, backward, sums):

@@ -26,7 +26,7 @@ ALL, SOME = "all", "some"  # of the processes share each sequence
 # A loop that takes a step at every so many passes, and what divides its loss by them: an engine by itself.
 _EVERY = re.compile(r"(?i)%\s*[\w.]*accum\w*\s*\)?\s*(?:==|!=)")
 _BACKWARD = re.compile(r"(?i)loss\w*(?:\.\w+\(\))?\)?\.backward\(|booster\.backward\(")
-_DIVIDES = re.compile(r"(?i)(?:loss|backward|scal)[^\n]*(?<!/)/=?\s*[\w.(]*accum")
+_DIVIDES = re.compile(r"(?i)(?:loss|backward|scal)[^\n]*(?<!/)/=?\s*[\w.(]*accum|\bscale_grads")
 _ENGINE = re.compile(r"\baccelerator\.backward\(|\bAccelerator\(|\bdeepspeed\.initialize\(")
 # A file that a program writes what it was told to, and one that it reads.
 _WRITES = re.compile(r"""\bopen\(\s*args\.(config(?:_file|_path)?)\s*,\s*["']w""")
