@@ -178,7 +178,7 @@ class Origins:
         present = [path for path in dict.fromkeys(origin.paths) if view is not None and view.has(path)]
         if view is None or len(present) != 1 or self.names_in(source):
             return None
-        return present[0] if view.get(present[0]) == self.values[name] else None
+        return present[0] if (view.get(present[0]) == self.values[name]) is True else None
 
     def _bound(self, name: str) -> Origin | None:
         """Return the origin of what the framework binds to a key."""
