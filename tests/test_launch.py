@@ -257,7 +257,10 @@ ARGS = (
     " --gradient_accumulation_steps 8 --logging_steps 1"
 )
 FLAGS = "accelerate launch --use_deepspeed --zero_stage 3 --num_processes 8"
-ZERO_3 = '{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}}\n'
+ZERO_3 = (
+    '{"gradient_accumulation_steps": "auto", "zero_optimization": {"stage": 3, "offload_optimizer": '
+    '{"device": "cpu"}}}\n'
+)
 ACCELERATE = (
     "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nmixed_precision: bf16\n"
     "num_processes: 8\ndeepspeed_config:\n  zero_stage: 3\n"

@@ -200,7 +200,7 @@ class Search(Record):
         combinations = prod(size + 1 for size in sizes.values())
         if combinations <= SMALL:
             self.helpful = {track.knob.name for track in usable}
-            vain = combinations > TINY and self._short(usable)
+            vain = combinations > TINY and self._in_vain(usable)
             return best if vain else self._enumerated(usable, best)
         leading = [track for track in map(self._seen, usable) if track.reaches]
         # A factor of what is zero now does nothing by itself: look again where the others lead.
@@ -484,6 +484,11 @@ class Search(Record):
 
     def _short(self, tracks: Sequence[Track]) -> bool:
         """Whether memory is still missing with all knobs moved as far as that helps."""
+        furthest = utmost(self, tracks)
+        return furthest is not None and furthest[0] > 0
+
+    def _in_vain(self, tracks: Sequence[Track]) -> bool:
+        """Whether the goals about memory are missed whatever is moved, others among them or not."""
         bounded = [goal for goal in self.goals if goal.bounds]
         own = self if len(bounded) == len(self.goals) else replace(self, goals=bounded, _progress={})
         furthest = utmost(own, tracks) if bounded else None
