@@ -39,7 +39,8 @@ GPUS = ("rtx-4090", "rtx-3090:2", "a40", "l40s:4", "a100-40gb:8", "h100-sxm:8")
 
 
 def drawn(run: Run, file: File, sampler: random.Random) -> tuple[Found, str, list[Found]] | None:
-    """Return a finding that has a proposal or is an error, the text with its edits, and the others."""
+    """Return a finding that has a proposal or is an error, the text with its edits, and the file's others."""
+    chosen, others = None, []
     for subject in run.subjects(file, judge_broken=False):
         judgements = run.judged(subject)
         found = [each for each in run.findings(judgements) if each.finding.level != "info"]
@@ -48,13 +49,14 @@ def drawn(run: Run, file: File, sampler: random.Random) -> tuple[Found, str, lis
         with BUDGET:
             attach(run, judgements, found)
         first = [each for each in found if each.finding.fix is not None or each.finding.level == "error"]
-        if not first:
-            continue
-        each = sampler.choice(first)
-        fix = each.finding.fix
-        text = file.text if fix is None else apply_edits(file.text, list(fix.edits))
-        return each, text, [other for other in found if other is not each]
-    return None
+        if first and chosen is None:
+            chosen = sampler.choice(first)
+        others += found
+    if chosen is None:
+        return None
+    fix = chosen.finding.fix
+    text = file.text if fix is None else apply_edits(file.text, list(fix.edits))
+    return chosen, text, [other for other in others if other is not chosen]
 
 
 def proposal(fix: Fix) -> str:
