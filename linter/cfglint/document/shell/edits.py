@@ -158,7 +158,7 @@ def insert_there(document: Document, path: Path, value: object) -> OutsideEdit |
     flags = [word.spelled for word in words if word.spelled.startswith("--")]
     if last is None or (last.spelled.startswith("-") and last is not words[-1]):  # it waits for a value
         return None
-    override = document.loader == "omegaconf"
+    override = _reads_overrides(document)
     if path[:1] == ("launch",) or not takes or text is None or (len(flags) < 2 and not override):
         return None
     if not _can_say(value, text, override=override):
@@ -244,9 +244,21 @@ def _config_option(document: Document, names: list[str], value: object) -> Edit 
     return Edit(end, end, f"{goes_on[-1] if goes_on else ' '}--cfg-options {'.'.join(names)}={word}")
 
 
+def _reads_overrides(document: Document) -> bool:
+    """Whether a program reads settings as ``key=value`` only, whatever its last words are.
+
+    LLaMA-Factory hands what follows a YAML or JSON file to OmegaConf.from_cli, which makes ``--key value``
+    two keys that no class has; without such a file these are flags.
+    https://github.com/hiyouga/LLaMA-Factory/blob/ff6d4d1/src/llamafactory/hparams/parser.py (read_args)
+    """
+    return document.loader == "omegaconf" or (
+        document.loader == "omegaconf_unresolved" and bool(document.over)
+    )
+
+
 def _is_override(document: Document, leaves: list[tuple[Scalar, Node]]) -> bool:
     """Whether a command says settings as ``key=value``: OmegaConf's do, others as the last flag does."""
-    if document.loader == "omegaconf":
+    if _reads_overrides(document):
         return True
     text = document.file.text
     said = (bool(_OVERRIDE.match(text, flag.start)) for flag, _ in reversed(leaves) if flag.start >= 0)
@@ -276,7 +288,7 @@ def _behind(
         return None
     suite = text_at(document.root, "launch", "suite")  # the framework whose own command it is
     hydra = isinstance(document.root, Mapping) and not _HYDRA_NAMES.isdisjoint(document.root.entries)
-    if leaves or document.loader == "omegaconf":
+    if leaves or _reads_overrides(document):
         overrides = _is_override(document, leaves)
     elif len(names) > 1 and suite not in (*_OVERRIDING, "prime_rl") and not hydra:
         return None  # `--a.b c` to some, `a.b=c` to others
