@@ -13,17 +13,36 @@ from cfglint.repair.tracks import worse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cfglint.document.view import View
     from cfglint.engine.subject import Judged
     from cfglint.facts import Steps
+    from cfglint.repair.found import Repair
     from cfglint.repair.tracks import Option
-    from cfglint.repair.trials import Trials
+    from cfglint.repair.trials import Goal, Trials
     from cfglint.repair.write import Writer
 
 _EACH, _ALL, _NODES = (("launch", name) for name in ("processes_per_node", "processes", "nodes"))
 _BY_HAND = "change that by hand"
+
+
+def waits_for_others(repair: Repair, goals: Sequence[Goal]) -> str:
+    """Say of a repair for memory that the command waits for machines which the target does not have.
+
+    Without a number of processes, memory and batch are counted for the target's GPUs alone. How many the
+    others have is not known, so that no edit to one machine keeps the batch.
+    """
+    judged = next((each.judged for each in goals if each.code.startswith("MEM")), None)
+    if judged is None:
+        return ""
+    view, there = judged.subject.view, judged.values.given.get("gpu.nodes")
+    machines = view.get(_NODES)
+    alone = not (view.has(_EACH) or view.has(_ALL) or any(each.path == _NODES for each in repair.written))
+    if not (alone and is_number(machines) and is_number(there) and there < machines):
+        return ""
+    told = f"the command stays one for {machines} machines, and waits for the others"
+    return f"{told}, whose GPUs are not counted here: {_BY_HAND}, and the batch with it"
 
 
 class Machines(Record):

@@ -19,6 +19,7 @@ from cfglint.repair.allowed import SAFE, Allowed, recomputing
 from cfglint.repair.batch_job import with_job
 from cfglint.repair.found import Repair
 from cfglint.repair.leftover import left_of
+from cfglint.repair.machines import waits_for_others
 from cfglint.repair.options import Options
 from cfglint.repair.price import gives_other_gpus, lays_out, regroups, serves_on_fewer
 from cfglint.repair.relax import beside, cut
@@ -326,9 +327,11 @@ class Solver(Record):
         memory = any(goal.code.startswith("MEM") and goal.compiled.level == "error" for goal in goals)
         sure = sure and not any(self._blind(repair, judged, memory=memory) for judged in self.watched)
         results, left = self._results(repair), left_of(repair, patch, self.watched, self.trials, self.writer)
-        if left:
+        alone = waits_for_others(repair, goals)
+        if left or alone:
             sure, last = False, repair.options[-1]
-            told = replace(last, effects=[*last.effects, left])
+            risk = worse(last.risk, "optimization") if alone else last.risk
+            told = replace(last, risk=risk, effects=[*last.effects, *filter(None, (left, alone))])
             repair = replace(repair, options=(*repair.options[:-1], told))
         return replace(repair, goals=tuple(goals), patch=patch, only=only, results=results, sure=sure)
 
