@@ -44,6 +44,7 @@ def of(files, framework="trl"):
         ),
         ("environment.yml", "dependencies:\n  - python=3.10\n  - trl=0.12.1\n", "0.12.1", 3),
         ("environment.yaml", "dependencies:\n  - pip:\n    - trl==0.12.1\n", "0.12.1", 3),
+        ("train_env.yml", "dependencies:\n  - pip:\n    - trl==0.12.1\n", "0.12.1", 3),
         ("Dockerfile", "FROM x\nRUN pip install -U torch trl==0.16.0 && rm x\n", "0.16", 2),
         ("train.dockerfile", "FROM registry.local:5000/hf/trl:0.16.1-cuda\n", "0.16.1", 1),
     ],

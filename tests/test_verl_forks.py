@@ -132,3 +132,52 @@ def test_a_cache_that_is_freed_beside_graphs_is_refused(eager, frees, status, tm
     # it sleeps all the same
     main(["check", "run.sh", "--gpu", "l40s:2", "--select", "MEM101"])
     assert "MEM101" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("needs", "eager", "frees", "status"),
+    [
+        ("verl==0.4.1", "False", "True", 1),
+        ("verl==0.4.1", "True", "True", 0),
+        ("verl==0.5.0", "False", "True", 0),
+    ],
+)
+def test_so_do_the_first_releases(needs, eager, frees, status, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    _released(needs, eager, frees)
+    assert main(["check", "run.sh", "--gpu", "h200:2", "--select", "ENG289"]) == status, capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("needs", "starves"), [("verl==0.4.1 vllm==0.6.3", True), ("verl==0.4.1 vllm==0.8.5", False)]
+)
+def test_what_frees_the_cache_goes_without_graphs(needs, starves, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    _released(needs, "False", "False")
+    main(["check", "run.sh", "--gpu", "l40s:2", "--select", "MEM101"])
+    assert ("MEM101" in capsys.readouterr().out) == starves  # from 0.7 on, vLLM sleeps in any case
+    main(["fix", "run.sh", "--gpu", "l40s:2", "--unsafe", "--accept-may"])
+    text = Path("run.sh").read_text("utf-8")
+    assert ("free_cache_engine=True" in text) == starves, text
+    assert "free_cache_engine=True" not in text or "enforce_eager=True" in text
+
+
+def _released(needs: str, eager: str, frees: str) -> None:
+    """Write a job that runs a released verl."""
+    Path(".git").mkdir()
+    Path("train_env.yml").write_text(
+        "dependencies:\n- pip:\n" + "".join(f"  - {need}\n" for need in needs.split()), "utf-8"
+    )
+    flags = f"""    data.train_batch_size=64 actor_rollout_ref.actor.ppo_mini_batch_size=64 \\
+    actor_rollout_ref.rollout.log_prob_micro_batch_size=8 \\
+    actor_rollout_ref.ref.log_prob_micro_batch_size=8 \\
+    data.max_prompt_length=512 data.max_response_length=1024 \\
+    actor_rollout_ref.rollout.name=vllm actor_rollout_ref.rollout.gpu_memory_utilization=0.75 \\
+    actor_rollout_ref.actor.fsdp_config.optimizer_offload=True \\
+    critic.model.fsdp_config.optimizer_offload=True \\
+    actor_rollout_ref.actor.fsdp_config.param_offload=True critic.model.fsdp_config.param_offload=True \\
+    actor_rollout_ref.rollout.enforce_eager={eager} \\
+    actor_rollout_ref.rollout.free_cache_engine={frees} \\
+    trainer.n_gpus_per_node=2 trainer.nnodes=1 \\
+"""
+    Path("run.sh").write_text(RUN.replace("    critic.model.path", flags + "    critic.model.path"), "utf-8")

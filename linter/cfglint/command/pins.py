@@ -26,7 +26,7 @@ _KINDS = (
     re.compile(r"(?:uv|poetry|pdm)\.lock"),
     re.compile(r"requirements[\w.-]*\.txt|constraints[\w.-]*\.txt"),
     re.compile(r"pyproject\.toml"),
-    re.compile(r"(?:environment|conda)[\w.-]*\.ya?ml"),
+    re.compile(r"(?:environment|conda)[\w.-]*\.ya?ml|(?:[\w.-]*[_.-])?env\.ya?ml"),
     re.compile(r"(?:[\w.-]*\.)?[Dd]ockerfile[\w.-]*"),
 )
 # Where a package says its version, seen from its folder; what may be another project's says its name, too.

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     Task: TypeAlias = Callable[[Run, Own, str, bool, "Outcome"], None]
 
 _MOST_TARGETS = 200
-_PINNING = ("uv.", "poetry.", "pdm.", "requirements", "constraints", "pyproject.", "environment", "conda")
+_LOCKS = ("uv.", "poetry.", "pdm.")
+_PINNING = (*_LOCKS, "requirements", "constraints", "pyproject.", "environment", "conda", "env.")
+_CONDA = tuple(f"{sign}env{end}" for sign in "_.-" for end in (".yml", ".yaml"))  # train_env.yml
 _TORCH, _PROJECT = "torch", "pyproject.toml"
 _MOST_PINS = 40  # files of a folder that are looked into
 _CHUNK = 8  # files that a process takes at once
@@ -257,7 +259,11 @@ class Pins:
         if folder not in self._folders:
             _, below, names, _ = next(files.walk(folder, lambda _: None), ("", [], [], []))
             marks = (".lock", ".txt", ".toml", ".yml", ".yaml")
-            likely = [n for n in names if (n.startswith(_PINNING) and n.endswith(marks)) or "ockerfile" in n]
+            likely = [
+                n
+                for n in names
+                if (n.startswith(_PINNING) and n.endswith(marks)) or n.endswith(_CONDA) or "ockerfile" in n
+            ]
             self._folders[folder] = below, sorted(likely)[:_MOST_PINS]
         return self._folders[folder]
 

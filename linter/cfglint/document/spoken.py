@@ -43,6 +43,7 @@ _SAID = {
     "frees_eagerly": "the command's program",
     "sleeps": "the command's program",
     "asks_npus": "the command's program",
+    "forks": "the command's program",
     "unread": "the command's words that cfglint cannot read",
     "visible_gpus": "the number of GPUs in CUDA_VISIBLE_DEVICES",
     "visible_least": "the GPUs in CUDA_VISIBLE_DEVICES",

@@ -42,7 +42,7 @@ _PROGRAMS = ("python", "notebook", "shell")  # of those in a folder, few are con
 _ANYTHING = Span(0, float("inf"))
 _CUT_OFF = "the command ends before its last flags"
 _DOUBTED = "it would run out of memory, but what it rests on may not hold"
-_TORCH = "torch.version"  # a fact that files beside a document pin
+_BESIDE = ("torch", "vllm")  # whose versions are facts, where files beside a document pin them
 _SYNTAX, _LAST = "CFG001", "CFG023"  # asks whether the other rules came to an end
 
 
@@ -208,9 +208,10 @@ class Run(Reading):
             spell_out(document.root, flags, all_known=True)
         subject = self.subject_of(document, framework, version)
         subject.version_source = source
-        torch = self.pinned(document, "torch") if framework is not None and self.pinned is not None else None
-        if torch is not None and torch[0] is not None:
-            subject.stated = {_TORCH: torch, **subject.stated}
+        for package in _BESIDE:
+            beside = self.pinned(document, package) if framework and self.pinned is not None else None
+            if beside is not None and beside[0] is not None:
+                subject.stated = {f"{package}.version": beside, **subject.stated}
         if named is not None:  # somebody says who reads it
             document.used = None
         if self.launches.beside and not subject.is_launch:

@@ -40,7 +40,8 @@ _NPUS = re.compile(r"""if device_name == ["']npu["']:\s+device_name = ["']NPU["'
 def refused(program: File, project: Modules) -> dict[str, tuple[str, ...]]:
     """Return what a program's code says of itself, by the name that the rules know it by.
 
-    ``packs`` are the model types whose padding it removes, where it stops at any other.
+    ``packs`` are the model types whose padding it removes, where it stops at any other; ``forks`` says that
+    the framework's modules lie with it, so that what its releases do does not count.
     """
     packs: tuple[str, ...] = ()
     if not _PACKAGE.search(program.text):
@@ -61,5 +62,6 @@ def refused(program: File, project: Modules) -> dict[str, tuple[str, ...]]:
         "frees_eagerly": ("true",) if says(_EAGER) else (),
         "sleeps": ("true",) if says(_SLEEPS) and not says(_MAY_SLEEP) else (),
         "asks_npus": ("true",) if says(_NPUS) else (),
+        "forks": ("true",) if texts else (),
     }
     return {name: words for name, words in told.items() if words}
