@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from cfglint.engine.memory import LACKING, memory_of
 from cfglint.findings import LEVELS, lean
+from cfglint.lang.values import INF
 from cfglint.record import Record, field, replace
 from cfglint.repair.allowed import ANY
 from cfglint.repair.found import Repair
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.find import Found
     from cfglint.engine.subject import Judged
+    from cfglint.facts import Values
     from cfglint.findings import Memory
     from cfglint.repair.allowed import Allowed
     from cfglint.repair.solve import Solver
@@ -225,8 +227,16 @@ def _needs_anew(solver: Solver, repair: Repair, judged: Judged) -> bool:
     outcome = _outcome(solver, (repair,), judged)
     if outcome is None or judged.target is None:
         return False
+    if outcome[1].need_gib.high == INF and _leaves_fp8(judged.values, solver.trials.values(judged, facts)):
+        return True  # nobody knows whether there is room for twice the weights
     before = memory_of(judged.values, judged.target, asks=False)[0]
     return outcome[1].need_gib.high > before.need_gib.high
+
+
+def _leaves_fp8(before: Values, after: Values) -> bool:
+    """Whether a trainer or an engine no longer computes in FP8, but in 16 bits."""
+    trainer = before["fp8_training"] is True and after["fp8_training"] is False
+    return trainer or (before["rollout_dtype"] == "fp8" and after["rollout_dtype"] != "fp8")
 
 
 def _is_over(memory: Memory) -> bool:
