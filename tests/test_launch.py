@@ -377,6 +377,17 @@ def test_what_is_cut_off_is_one_finding(run_it, folder):
     assert "BAT199" in run_it("check", "whole.sh", "--format", "concise")[1]
 
 
+def test_a_quote_that_is_never_closed_keeps_a_command_from_running(run_it, folder):
+    command = "torchrun --nproc_per_node=8 train.py \\\n  --per_device_train_batch_size 4"
+    (folder / "last.sh").write_text(f"{command}\n{command}'\n")
+    (folder / "none.sh").write_text(f"{command}\n{command}\n")
+    found = json.loads(run_it("check", "last.sh", "--gpu", "rtx-3090:2", "--format", "json")[1])["findings"]
+    assert [(each["code"], each["start"]["line"]) for each in found] == [("DOC104", 1), ("CFG001", 4)]
+    assert "the ' in line 4 is never closed" in found[1]["message"]
+    found = json.loads(run_it("check", "none.sh", "--gpu", "rtx-3090:2", "--format", "json")[1])["findings"]
+    assert [each["code"] for each in found] == ["DOC104", "DOC104"]
+
+
 def test_windows_line_ends_cut_a_command_off(run_it, folder):
     """As bash does, and dash: the backslash escapes the carriage return, and the line ends behind it."""
     for text in (

@@ -60,6 +60,10 @@ def test_what_rests_on_the_processes_is_mended_with_them() -> None:
     assert "seq_parallel_size to 2" in fix.title
     assert not any(each.same for each in fix.results if each.name == "effective batch")
     assert "(131,072 tokens) each GPU then holds 65,536 instead of 9,362" in fix.effect
+    assert "3.91 GiB (a vocabulary of 32,000) or 18.6 GiB (a vocabulary of 152,064) of 44.4" in fix.effect
+    short = found_in(command.replace("131072", "8192"), "l40s:4")["DOC104"].fix
+    assert short is not None
+    assert "logits" not in short.effect
 
 
 def test_what_the_reason_names_as_last_is_offered() -> None:
@@ -89,3 +93,22 @@ def test_a_batch_over_all_processes_stays(more: str, same: bool) -> None:
     fix = found_in(command, "l40s:4")["DOC104"].fix
     assert fix is not None
     assert all(each.same for each in fix.results if each.name == "effective batch") == same
+
+
+def test_tensor_parallelism_makes_room_for_offloading() -> None:
+    """Torchtune offloads only where FSDP shards, as its own config of one machine (llama3_3/70B_full) does."""
+    config = (
+        "model:\n  _component_: torchtune.models.llama3_3.llama3_3_70b\n"
+        "tokenizer:\n  _component_: torchtune.models.llama3.llama3_tokenizer\n  path: t\n"
+        "  max_seq_len: 1024\n"
+        "dataset:\n  _component_: torchtune.datasets.alpaca_cleaned_dataset\n  packed: False\n"
+        "tensor_parallel_dim: 8\ntensor_parallel_plan:\n"
+        "  _component_: torchtune.models.llama3.base_llama_tp_plan\n"
+        "batch_size: 4\ngradient_accumulation_steps: 1\n"
+        "optimizer:\n  _component_: torch.optim.AdamW\n  lr: 2e-5\n  fused: True\n"
+        "loss:\n  _component_: torchtune.modules.loss.LinearCrossEntropyLoss\n"
+        "enable_activation_checkpointing: True\nfsdp_cpu_offload: False\ndevice: cuda\ndtype: bf16\n"
+    )
+    ways = found_in(config, "a100-40gb-pcie:8", "full.yaml")["MEM105"].alternatives
+    moves = "fsdp_cpu_offload to true, tensor_parallel_dim to 4 and batch_size to 2"
+    assert [way.risk for way in ways if moves in way.title] == ["none"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cfglint.document.shell.balance import is_refused
+from cfglint.document.shell.balance import is_refused, refused_from
 
 FINE = [
     "echo it\\'s\n",
@@ -60,6 +60,20 @@ def test_what_bash_refuses(text):
 def test_as_bash_has_it(text):
     done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
     assert (done.returncode != 0) == is_refused(text), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("a\nb 4'\n", 5),
+        ('a\nb "c $(d\n', 4),
+        ("a\nif b; then\nc\n", 2),
+        ("a\n(b; c) )\n", 9),
+        ("a\nb '4'\n", None),
+    ],
+)
+def test_what_comes_before_is_run(text, start):
+    assert refused_from(text) == start
 
 
 @given(st.text(alphabet="a \"'\\`$(){}#<;\n", max_size=60))

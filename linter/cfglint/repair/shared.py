@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.engine.memory import bounds_of
+from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.types import is_number
 
 TYPE_CHECKING = False
@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
 
 _SHARING = ("sp", "cp")
+# Of Llama 2 and of Qwen2, between which most models lie. https://huggingface.co/meta-llama/Llama-2-7b-hf and
+# https://huggingface.co/Qwen/Qwen2-7B, config.json: vocab_size
+_VOCABULARIES = (32_000, 152_064)
+_BF16 = 2  # bytes: the least that they take
+_MUCH = 0.25  # of a GPU
 
 
 def share_told(before: Values, after: Values) -> str:
@@ -19,9 +24,27 @@ def share_told(before: Values, after: Values) -> str:
     if not is_number(length) or not is_number(longest) or old is None or new is None or new[1] >= old[1]:
         return ""
     told = f"of the longest sequence ({longest:,} tokens) each GPU then holds"
+    logits = _logits(after, longest / new[1])
     if new[0] < new[1]:
-        return f"{told} at least {longest / new[1]:,.0f}"
-    return f"{told} {longest / new[1]:,.0f} instead of {length / old[1]:,.0f}"
+        return f"{told} at least {longest / new[1]:,.0f}{logits}"
+    return f"{told} {longest / new[1]:,.0f} instead of {length / old[1]:,.0f}{logits}"
+
+
+def _logits(values: Values, tokens: float) -> str:
+    """Return what the logits of so many tokens take, in words, where that may be much of a GPU."""
+    vram, known, ways = bounds_of(values["gpu.vram"]), values["model.vocab"], bounds_of(values["train_tp"])
+    split = ways is not None and ways[1] > 1  # a vocabulary may be, too
+    if vram is None or split or values["trains"] is not True or values["generates"] is True:
+        return ""
+    sizes = (known,) if is_number(known) else _VOCABULARIES
+    taken = [_BF16 * size * tokens / GIB for size in sizes]
+    if taken[-1] * GIB < _MUCH * vram[1]:
+        return ""
+    each = " or ".join(
+        f"{gib:.3g} GiB (a vocabulary of {size:,})" for size, gib in zip(sizes, taken, strict=True)
+    )
+    of = f"{each} of {vram[1] / GIB:.1f}"
+    return f"; unless the program computes its loss in chunks, their logits alone take {of}"
 
 
 def _ways(values: Values) -> tuple[float, float] | None:

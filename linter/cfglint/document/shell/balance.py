@@ -28,13 +28,24 @@ class _Balance:
 
     def __init__(self) -> None:
         self.waiting: list[str] = []  # the innermost last
+        self.outermost = 0  # where the first of them was opened
+        self.at = 0
         self.starts = True  # whether the next word is a command's first
         self.named = False  # whether it is a function's name
 
     def opens(self, mark: str) -> None:
         if mark in _CLOSES:
-            self.waiting.append(_CLOSES[mark])
+            self._wait(_CLOSES[mark])
             self.starts = mark in ("(", "$(", "`")
+
+    def _wait(self, end: str) -> None:
+        if not self.waiting:
+            self.outermost = self.at
+        self.waiting.append(end)
+
+    def never(self) -> int:
+        """Return where begins what bash gives up on: it runs a command once it has read all of it."""
+        return self.outermost if self.waiting else self.at
 
     def closes(self, mark: str) -> bool:
         """Close what a mark ends; False where nothing waits for it, and bash stops."""
@@ -60,7 +71,7 @@ class _Balance:
         if name == "}" or name in _CLOSING:
             return bool(self.waiting) and self.waiting.pop() == end
         if name in _ENDS:
-            self.waiting.append(_ENDS[name])
+            self._wait(_ENDS[name])
         self.starts = name in _BEFORE
         return True
 
@@ -73,25 +84,34 @@ def is_refused(text: str) -> bool:
     >>> is_refused("echo it's"), is_refused("for i in 1 2; do echo $i")
     (True, True)
     """
+    return refused_from(text) is not None
+
+
+def refused_from(text: str) -> int | None:
+    r"""Return where begins what bash never runs, if it refuses a script; what ends before, it runs.
+
+    >>> refused_from("echo it\nfor i in 1 2; do echo $i")
+    22
+    """
     script, at = _Balance(), 0
     while True:
         quoted = script.waiting[-1:] == ['"']
         found = (_IN_QUOTES if quoted else _TOKEN).search(text, at)
         if found is None:
-            return bool(script.waiting)
-        at = found.end()
+            return script.never() if script.waiting else None
+        script.at, at = found.start(), found.end()
         groups = found.groupdict()
         if groups.get("ansi") == "" or groups.get("single") == "":
-            return True
+            return script.never()
         if groups.get("word") and script.waiting[-2:] != [")", ")"]:  # `$((a << b))` is arithmetic
             end = re.compile(rf"^\t*{re.escape(groups['word'])}\r?$", re.MULTILINE).search(text, at)
             at = len(text) if end is None else end.end()
         elif groups["mark"]:
             if not script.closes(groups["mark"]):
-                return True
+                return script.never()
         elif groups.get("name"):
             if not script.word(groups["name"]):
-                return True
+                return script.never()
         elif groups.get("end"):
             script.starts = True
         elif not groups.get("space") and not found[0].startswith("#"):

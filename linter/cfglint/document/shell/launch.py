@@ -86,9 +86,9 @@ def parse_script(text: str, scripts: Scripts | None = None) -> list[Document]:
     runner.script(text)
     documents = launched(text, runner, job)
     if runner.broken:
-        from cfglint.document.shell.skipped import unparsed  # most scripts parse
+        from cfglint.document.shell.skipped import never_run, unparsed  # most scripts parse
 
-        documents += unparsed(text, runner)
+        documents = [*never_run(text, documents), *unparsed(text, runner)]
     return documents
 
 

@@ -10,7 +10,7 @@ from bisect import bisect_right
 
 from cfglint.budget import spend
 from cfglint.document.candidates import STARTERS
-from cfglint.document.shell.balance import is_refused
+from cfglint.document.shell.balance import is_refused, refused_from
 from cfglint.document.shell.programs import VLLM_IMAGE, program_of
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.source import SCRIPT
@@ -83,6 +83,22 @@ def unparsed(text: str, runner: Runner) -> Iterator[Document]:
             error = DocumentError(f"{message}; bash -n says what is wrong", at)
             yield Document(at, at + len(command), error=error, format="shell")
             return
+
+
+def never_run(text: str, documents: list[Document]) -> list[Document]:
+    """Return a script's documents, with an error instead of a job for what bash refuses and never runs."""
+    start = refused_from(text)
+    if start is None:
+        return documents
+    line, mark = text.count("\n", 0, start) + 1, text[start]
+    what = f"the {mark} in line {line} is never closed" if mark in "\"'`" else f"line {line} does not parse"
+    message = (
+        f"{what}: bash refuses the script there (bash -n), so the command here never runs, and was not judged"
+    )
+    for document in documents:
+        if document.end >= start:
+            document.root, document.error = None, DocumentError(message, start)
+    return documents
 
 
 def unfollowed(
