@@ -96,7 +96,7 @@ def test_a_batch_over_all_processes_stays(more: str, same: bool) -> None:
 
 
 def test_tensor_parallelism_makes_room_for_offloading() -> None:
-    """Torchtune offloads only where FSDP shards, as its own config of one machine (llama3_3/70B_full) does."""
+    """Torchtune offloads only where FSDP shards, as its llama3_3/70B_full.yaml does."""
     config = (
         "model:\n  _component_: torchtune.models.llama3_3.llama3_3_70b\n"
         "tokenizer:\n  _component_: torchtune.models.llama3.llama3_tokenizer\n  path: t\n"
