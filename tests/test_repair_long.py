@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cfglint.repair import wants
+from cfglint.repair.solve import Solver
 from found import found_in
 
 ZERO3 = (
@@ -66,13 +68,25 @@ def test_what_rests_on_the_processes_is_mended_with_them() -> None:
     assert "logits" not in short.effect
 
 
+DPO = (
+    "deepspeed --num_gpus 1 --module openrlhf.cli.train_dpo --pretrain Qwen/Qwen2.5-3B "
+    "--train_batch_size 256 --micro_train_batch_size 1 --max_len 8192 --zero_stage 3 --bf16 --flash_attn "
+    "--gradient_checkpointing --save_path out --dataset own/pairs --learning_rate 5e-7\n"
+)
+
+
+def test_what_the_reason_names_is_offered_where_no_search_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for where, name in ((wants, "furthest"), (wants, "anyhow"), (Solver, "nearest")):
+        monkeypatch.setattr(where, name, lambda *args, **named: None)
+    finding = found_in(DPO, "rtx-3090")["MEM105"]
+    assert "even with ref_reward_offload true" in finding.unfixed
+    first = finding.alternatives[0]
+    assert (first.applicability, first.certainty) == ("safe", "may")
+    assert "ref_reward_offload to true" in first.title
+
+
 def test_what_the_reason_names_as_last_is_offered() -> None:
-    command = (
-        "deepspeed --num_gpus 1 --module openrlhf.cli.train_dpo --pretrain Qwen/Qwen2.5-3B "
-        "--train_batch_size 256 --micro_train_batch_size 1 --max_len 8192 --zero_stage 3 --bf16 --flash_attn "
-        "--gradient_checkpointing --save_path out --dataset own/pairs --learning_rate 5e-7\n"
-    )
-    finding = found_in(command, "rtx-3090")["MEM105"]
+    finding = found_in(DPO, "rtx-3090")["MEM105"]
     assert "even with ref_reward_offload true" in finding.unfixed
     safe, cut, *_ = finding.alternatives
     assert (safe.applicability, safe.certainty) == ("safe", "may")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from cfglint.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.repair.tracks import Option
+
 
 class Reason(Record):
     """Why a finding has no fix; without a text, nothing is known."""
@@ -16,3 +20,4 @@ class Reason(Record):
     vain: bool = False  # a number comes first that shows that the job cannot run there
     unsure: bool = False  # nobody can tell whether the job fits
     further: bool = False  # what could be moved besides is named
+    moves: tuple[Option, ...] = ()  # all that are named, of which memory is what stands against them

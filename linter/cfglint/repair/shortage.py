@@ -74,7 +74,8 @@ def short_of(solver: Solver, group: Group, lack: float, moves: Sequence[Option])
         what = "with all else that cfglint moves" if beyond else "whatever cfglint moves"
         return Reason(f"{some} {what}{need and ': '}{need}{beyond}", unsure=unsure)
     even = values_told(Repair(tuple(moves)))
-    return Reason(f"{some} even with {even}{need and ': then '}{need}{beyond}", unsure=unsure)
+    text = f"{some} even with {even}{need and ': then '}{need}{beyond}"
+    return Reason(text, unsure=unsure, moves=tuple(moves))
 
 
 def least_of(solver: Solver, group: Group, tracks: Sequence[Track]) -> str:
@@ -124,16 +125,17 @@ def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> Re
         facts = combined((*way.options, *further)) or facts
         whole = Repair((*way.options, *further)).written  # accumulation steps make up for several moves
         even = f" even with {told_of([each for each in whole if each not in way.written])}"
-    told = _need(solver, judged, facts)
+    told, moves = _need(solver, judged, facts), (*way.options, *further)
     need = f": {told}" if told else ""
     if even and sure and not lacks(solver, judged, facts):
         text = f"{broken or _TAKES_MORE}, and still may{even.replace(' even', '')}{need}"
-        return Reason(text, unsure=True, further=True)
+        return Reason(text, unsure=True, further=True, moves=moves)
     if not sure and told and _is_wide_open(solver.trials.values(judged, facts)):
         text = f"{_UNKNOWN} then fits a GPU{even and ','}{even}{need}"
-        return Reason(text, unsure=True, further=bool(even))
+        return Reason(text, unsure=True, further=bool(even), moves=moves)
     text = f"{broken or (_TAKES_MORE if sure else _MAY_TAKE_MORE)}{even and ','}{even}{need}"
-    return Reason(text + ("" if even else _sent_there(solver, way, judged, goals)), further=bool(even))
+    sent = "" if even else _sent_there(solver, way, judged, goals)
+    return Reason(text + sent, further=bool(even), moves=moves)
 
 
 def moved_besides(solver: Solver, way: Repair, judged: Judged) -> tuple[Option, ...]:
@@ -246,7 +248,13 @@ def _need(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> str:
     if most[1] > _EMPTY * most[0] and vram is not None and most[0] <= vram[1]:
         return _floor(judged, after)
     text = f"the trainer needs {show_value(after[_told_by(after)], kind)}{f' ({told})' if told else ''}"
-    return f"{text}, the engine {show_value(after['engine.memory'], kind)}" if beside else text
+    if not beside:
+        return text
+    turns, alone = bounds_of(after["need.turns"]), bounds_of(after[_told_by(after)])
+    over = after["sleep_mode"] is True and turns is not None and vram is not None and vram[1] < turns[0]
+    kept = over and alone is not None and vram is not None and alone[0] <= vram[1]  # else that says it all
+    left = f" beside the {show_value(after['trainer.asleep'], kind)} that the trainer keeps" if kept else ""
+    return f"{text}, the engine {show_value(after['engine.memory'], kind)}{left}"
 
 
 def _floor(judged: Judged, after: Values) -> str:

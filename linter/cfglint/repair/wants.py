@@ -138,20 +138,33 @@ class Wants(Record):
 
         They are those that the reason names, where they do not cut the data.
         """
-        if not goals or not told.unsure:
+        if not goals or not (told.unsure or told.moves):
             return []
         solver = self.solver.watching(judged)
-        last = furthest(solver, tuple(goals), SAFE) or solver.nearest(goals, SAFE)
-        moving = tuple(goal for goal in goals if not goal.code.startswith(MEMORY))
-        if last is None and moving:  # whatever memory that takes
-            last = solver.anyhow(solver.search(moving), moving, SAFE)
-        last = last or anyhow(solver, tuple(goals), judged)  # fewer GPUs, which may hold the job
-        more = () if last is None else moved_besides(solver, last, judged)
-        whole = last and more and solver.written(Repair((*last.options, *more), sure=False), tuple(goals))
-        ways = (self._found_near(judged, goals, one, _LESS_RISKY, _AT_BEST) for one in (whole or None, last))
+        ways = (
+            self._found_near(judged, goals, one, _LESS_RISKY, _AT_BEST)
+            for one in self._ways_hoped(solver, tuple(goals), judged, told)
+        )
         found = next(filter(None, ways), [])
         cut = furthest(solver, goals, ANY, cuts=True) or solver.likely(goals, ANY) if found else None
         return [*found, *self._found_near(judged, goals, cut, ("data",), _AT_BEST)]
+
+    def _ways_hoped(
+        self, solver: Solver, goals: tuple[Goal, ...], judged: Judged, told: Reason
+    ) -> Iterator[Repair | None]:
+        """Yield what is searched for where nobody can tell, then the moves that the reason names."""
+        if told.unsure:
+            last = furthest(solver, goals, SAFE) or solver.nearest(goals, SAFE)
+            moving = tuple(goal for goal in goals if not goal.code.startswith(MEMORY))
+            if last is None and moving:  # whatever memory that takes
+                last = solver.anyhow(solver.search(moving), moving, SAFE)
+            last = last or anyhow(solver, goals, judged)  # fewer GPUs, which may hold the job
+            more = () if last is None else moved_besides(solver, last, judged)
+            if last is not None and more:
+                yield solver.written(Repair((*last.options, *more), sure=False), goals)
+            yield last
+        if told.moves:  # a search may have no time left for them
+            yield solver.written(solver.as_one(Repair(told.moves, sure=False), judged), goals)
 
     def _of_stranded(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return what helps where an error has no repair: what may be enough, or other hardware."""
