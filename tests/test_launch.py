@@ -381,6 +381,9 @@ def test_a_quote_that_is_never_closed_keeps_a_command_from_running(run_it, folde
     command = "torchrun --nproc_per_node=8 train.py \\\n  --per_device_train_batch_size 4"
     (folder / "last.sh").write_text(f"{command}\n{command}'\n")
     (folder / "none.sh").write_text(f"{command}\n{command}\n")
+    (folder / "apart.sh").write_text(f"{command} '\n")  # a word of its own
+    found = json.loads(run_it("check", "apart.sh", "--gpu", "rtx-3090:2", "--format", "json")[1])["findings"]
+    assert [(each["code"], each["start"]["line"]) for each in found] == [("CFG001", 2)]
     found = json.loads(run_it("check", "last.sh", "--gpu", "rtx-3090:2", "--format", "json")[1])["findings"]
     assert [(each["code"], each["start"]["line"]) for each in found] == [("DOC104", 1), ("CFG001", 4)]
     assert "the ' in line 4 is never closed" in found[1]["message"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cfglint.cli import main
-from cfglint.command.pins import of_image, of_package, pinned
+from cfglint.command.pins import of_image, of_installs, of_package, pinned
 
 CONFIG = "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: a/b\noutput_dir: x-sft\n"
 LOCK = '[[package]]\nname = "trl"\nversion = "{}"\nsource = {{ registry = "https://pypi.org/simple" }}\n'
@@ -241,3 +241,27 @@ def test_pytorch_of_what_a_project_lies_in_is_not_its_own(tmp_path, capsys):
     assert "PyTorch v2.1.2" in capsys.readouterr().out
     (inner / "pyproject.toml").write_text('[project]\nname = "inner"\n')
     assert main(check) == 0
+
+
+def test_a_notebook_pins_what_it_installs(tmp_path, capsys):
+    given = "output_dir='x', per_device_train_batch_size=1, num_generations=2"
+    code = f"from trl import GRPOConfig\nargs = GRPOConfig({given})\n"
+    for version, codes in (("0.14.0", set()), ("0.19.0", {"BAT130"})):
+        cells = [
+            {
+                "cell_type": "code",
+                "metadata": {},
+                "outputs": [],
+                "source": ["%pip install \\\n", f'  "trl=={version}"\n'],
+            },
+            {"cell_type": "code", "metadata": {}, "outputs": [], "source": code.splitlines(keepends=True)},
+        ]
+        path = tmp_path / "run.ipynb"
+        path.write_text(
+            json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+        )
+        main(["check", str(path), "--gpu", "a40", "--select", "BAT130", "--format", "json"])
+        found = json.loads(capsys.readouterr().out)["findings"]
+        assert {each["code"] for each in found} == codes
+    assert of_installs("pip install trl==0.14.0\n# pip install trl==0.9.0\n", "trl") == ((0, 14), 1)
+    assert of_installs("pip install trl==0.14.0\npip install trl==0.9.0\n", "trl") is None

@@ -112,6 +112,15 @@ def of_image(text: str, framework: str) -> tuple[tuple[int, ...], int] | None:
     return next(iter(found.items())) if len(found) == 1 else None
 
 
+def of_installs(text: str, framework: str) -> tuple[tuple[int, ...], int] | None:
+    """Return the version of a framework that a script or a notebook installs itself, and the line."""
+    found = {
+        _numbers(number): text.count("\n", 0, place) + 1
+        for place, number in _pins(_DOCKER, text, framework.replace("_", "-"))
+    }
+    return next(iter(found.items())) if len(found) == 1 else None
+
+
 def _numbers(text: str) -> tuple[int, ...]:
     numbers = [int(part[:9]) for part in text.split(".")]
     while numbers and numbers[-1] == 0:

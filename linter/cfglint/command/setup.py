@@ -208,6 +208,9 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
 
 
 # ── versions that files beside a config pin ────────────────────────────────────────────────────────────────
+_INSTALLS = "pip install"
+
+
 class Pins:
     """The versions of frameworks, by the files in a document's folder and those above it in its repository.
 
@@ -231,6 +234,12 @@ class Pins:
             tagged = of_image(file.text, framework)
             if tagged is not None:
                 return tagged[0], f"{file.path}:{tagged[1]}"
+        if _INSTALLS in file.text and file.format in ("shell", "notebook"):
+            from cfglint.command.pins import of_installs
+
+            installed = of_installs(file.text, framework)
+            if installed is not None:
+                return installed[0], f"{file.path}:{installed[1]}"
         folder = os.path.dirname(os.path.abspath(file.path))
         key = folder, framework
         if key not in self._found:

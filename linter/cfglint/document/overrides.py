@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from cfglint.document.shell.processes import below
 from cfglint.document.tree import Mapping, Scalar, target
 from cfglint.errors import nearest
 from cfglint.record import Value
@@ -101,13 +102,7 @@ def _leaves(node: Node | None, above: str = "") -> Iterator[str]:
 
 def _is_given(node: Node | None, path: tuple[str, ...]) -> bool:
     """Whether a config has a plain value at a key, and not null."""
-    for step in path:
-        node = target(node)
-        entry = node.entries.get(step) if isinstance(node, Mapping) else None
-        if entry is None:
-            return False
-        node = entry.value
-    node = target(node)
+    node = below(node, *path)
     return isinstance(node, Scalar) and node.text not in _OPEN and "${" not in node.text
 
 

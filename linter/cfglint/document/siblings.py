@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from cfglint.document.tree import Mapping, Scalar, target
+from cfglint.document.shell.processes import below
+from cfglint.document.tree import Mapping, Scalar
 from cfglint.files import walk
 
 TYPE_CHECKING = False
@@ -54,11 +55,4 @@ def said(files: Sequence[File], path: tuple[str, ...]) -> tuple[Node, str] | Non
 
 
 def _at(file: File, path: tuple[str, ...]) -> Node | None:
-    node: Node | None = file.documents[0].root if len(file.documents) == 1 else None
-    for step in path:
-        node = target(node)
-        entry = node.entries.get(step) if isinstance(node, Mapping) else None
-        if entry is None:
-            return None
-        node = entry.value
-    return target(node)
+    return below(file.documents[0].root, *path) if len(file.documents) == 1 else None

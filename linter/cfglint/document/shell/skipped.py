@@ -96,7 +96,7 @@ def never_run(text: str, documents: list[Document]) -> list[Document]:
         f"{what}: bash refuses the script there (bash -n), so the command here never runs, and was not judged"
     )
     for document in documents:
-        if document.end >= start:
+        if document.end >= start or not text[document.end : start].strip(" \t"):  # a word of its own
             document.root, document.error = None, DocumentError(message, start)
     return documents
 
