@@ -468,7 +468,7 @@ class Options(Record):
         old = self.judged.values[name]
         new = option.facts.get(name, old)
         kind = self.trials.run.finder.evaluator.type_of(name)
-        listed = knob.domain != "values" or new in [literal(node, kind) for node in knob.values]
+        listed = knob.domain != "values" or any((new == literal(node, kind)) is True for node in knob.values)
         if not listed or (knob.domain == "halving" and _more(new, old)):  # a step the other way
             return READER, UNPRICED
         evaluator, after = self.trials.run.finder.evaluator, self.trials.values(self.judged, option.facts)

@@ -72,7 +72,7 @@ def _followers(option: Option, writer: Writer) -> Iterator[str]:
     for partner, (was, _) in option.exchanged.items():
         for name, value in option.facts.items():
             before = said.get(name) if name.startswith("$.") else writer.origins.values[name]
-            if value == option.facts[partner] and (before == was) is True:
+            if (value == option.facts[partner]) is True and (before == was) is True:
                 yield name
 
 
