@@ -223,3 +223,33 @@ def test_the_file_that_is_edited_is_the_one_that_is_used(
     finding = found_in(tmp_path, TUNED, gpu, "MEM105")
     assert finding.fix is not None
     assert finding.fix.title == title
+
+
+FACTORY = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+stage: sft
+do_train: true
+finetuning_type: full
+deepspeed: examples/deepspeed/ds_z3_config.json
+dataset: identity
+template: qwen
+cutoff_len: 2048
+per_device_train_batch_size: 1
+bf16: true
+output_dir: out
+"""
+
+
+@pytest.mark.parametrize(("here", "shows"), [(("",), "display"), (("", "_offload"), "safe"), ((), "safe")])
+def test_llamafactorys_files_are_named_where_they_may_be(
+    tmp_path: Path, here: tuple[str, ...], shows: str
+) -> None:
+    folder = tmp_path / "examples" / "deepspeed"
+    folder.mkdir(parents=True)
+    for offload in here:
+        parts = {**AUTO, "zero_optimization": ZERO[f"zero3{offload}"]}
+        (folder / f"ds_z3{offload}_config.json").write_text(json.dumps(parts))
+    fix = found_in(tmp_path, FACTORY, "rtx-3090:2", "MEM105", str(tmp_path / "tune.yaml")).fix
+    assert fix is not None
+    assert fix.applicability == shows
+    assert ("ds_z3_offload_config.json" in fix.title) == (shows == "safe")
+    assert ("offload_optimizer.device to cpu" in fix.title) == (shows == "display")
