@@ -128,6 +128,12 @@ def test_the_nearest_pin_decides_defaults(facts):
     assert facts("--framework", "trl==0.15.2")["framework.version"] == ("0.15.2", "--framework")
 
 
+def test_a_folder_of_requirements_counts(facts):
+    Path("setup").mkdir()
+    Path("setup/requirements.txt").write_text("trl==0.15.2\n", "utf-8")
+    assert facts()["framework.version"] == ("0.15.2", "setup/requirements.txt:1")
+
+
 def test_the_package_of_the_repository_says_its_version(facts):
     Path("requirements.txt").write_text("trl==0.15.2\n", "utf-8")
     Path("trl").mkdir()

@@ -8,9 +8,13 @@ from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
+from cfglint.lang.values import Interval
+from cfglint.record import replace
 from cfglint.repair import search
 from cfglint.repair.apply import repair
 from cfglint.repair.attach import attach
+from cfglint.repair.together import distinct
+from cfglint.repair.tracks import Option
 
 TOY = """
 fact toy.rate: fraction "a share"
@@ -250,6 +254,15 @@ def test_a_rule_that_is_not_reported_is_not_broken_either(pack) -> None:
     careless = Run(pack, selected=lambda code: code == "PRF901")
     fixed = repair(careless, read_text(text, "c.yaml"), unsafe=True, least="warning", notes=False).text
     assert "offload: true" in fixed
+
+
+def test_moves_to_unknown_numbers_are_compared() -> None:
+    between = Interval(1, 8)
+    option = Option("x", 1, False, {"x": 2, "y": between}, [], 1.0, "none", [])
+    assert option.says(option.facts)
+    assert not option.says({"x": 2, "y": Interval(1, 8)})  # either may be any of them
+    assert not option.says({"x": 3, "y": between})
+    assert distinct([option, replace(option, facts={"x": 2, "y": Interval(2, 4)})]) == ()
 
 
 def test_a_fix_says_what_stops_the_job_all_the_same() -> None:

@@ -46,6 +46,17 @@ WORDS = {
         "y": 7,
         "z": None,
     },
+    # How scripts count the GPUs of a list, and change the letters of a name.
+    'A=0,1,2\n{} --x $(echo $A | tr "," "\\n" | wc -l) --y $(echo "$A" | tr , " " | wc -w)': {"x": 3, "y": 3},
+    "A=0,1,2\n{} --x $(echo $A | awk -F',' '{{print NF}}') --y $(echo $U | awk -F, '{{print NF}}')": {
+        "x": 3,
+        "y": None,
+    },
+    "A=0,1,2\n{} --x $(( $(echo ${{A}} | tr -cd ',' | wc -c) + 1 )) --y $(echo $A | grep -o , | wc -l)": {
+        "x": 3,
+        "y": None,
+    },
+    "A=Org/Model-7B\n{} --x $(echo $A | tr / _ | tr '[:upper:]' '[:lower:]')": {"x": "org_model-7b"},
     # No target has an Ascend NPU.
     "A=${{B:-$(python3 -c 'import torch_npu' 2>/dev/null && echo npu || echo gpu)}}\n{} --x $A": {"x": "gpu"},
     "A=$(npu-smi info > /dev/null 2>&1 && echo 16 || echo 8)\n{} --x $A": {"x": 8},

@@ -40,6 +40,7 @@ _LOCKS = ("uv.", "poetry.", "pdm.")
 _PINNING = (*_LOCKS, "requirements", "constraints", "pyproject.", "environment", "conda", "env.")
 _CONDA = tuple(f"{sign}env{end}" for sign in "_.-" for end in (".yml", ".yaml"))  # train_env.yml
 _TORCH, _PROJECT = "torch", "pyproject.toml"
+_PARTS = ("requirements", "setup")  # folders of a project that may have them
 _MOST_PINS = 40  # files of a folder that are looked into
 _CHUNK = 8  # files that a process takes at once
 
@@ -250,18 +251,28 @@ class Pins:
         top = self.boundary.root(by)
         for at in upwards(folder):
             below, names = self._listed(at)
-            here = framework in below or "src" in below
-            if names or here:
-                from cfglint.command.pins import of_package, pinned  # few folders have such files
-
-                read = self._reader(at, by)
-                found = (of_package(framework, read) if here else None) or pinned(names, framework, read)
-                if found is not None:
-                    version, name, line = found
-                    return version, f"{os.path.relpath(os.path.join(at, name))}:{line}"
+            parts = [os.path.join(at, each) for each in _PARTS if each in below]
+            found = next(filter(None, (self._inside(each, framework, by) for each in (at, *parts))), None)
+            if found is not None:
+                return found
             if at == top or (framework == _TORCH and _PROJECT in names):
                 break  # what a project lies in does not pin its PyTorch
         return None
+
+    def _inside(self, at: str, framework: str, by: str) -> tuple[tuple[float, ...] | None, str] | None:
+        """Return the version that the files of one folder pin, and where."""
+        below, names = self._listed(at)
+        here = framework in below or "src" in below
+        if not names and not here:
+            return None
+        from cfglint.command.pins import of_package, pinned  # few folders have such files
+
+        read = self._reader(at, by)
+        found = (of_package(framework, read) if here else None) or pinned(names, framework, read)
+        if found is None:
+            return None
+        version, name, line = found
+        return version, f"{os.path.relpath(os.path.join(at, name))}:{line}"
 
     def _listed(self, folder: str) -> tuple[list[str], list[str]]:
         """Return the folders in one, and its files with the names of those that pin versions."""

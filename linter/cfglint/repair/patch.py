@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from cfglint.record import Record, field
 from cfglint.text import OutsideEdit
 
@@ -9,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.facts import Steps
     from cfglint.text import Edit
+
+_VARIABLE = re.compile(r"(?:^|[\s;])(\w+)=\(?[\"']?(?:localhost:)?\Z")  # what is set to a list of GPUs
 
 
 class Change(Record):
@@ -100,11 +104,14 @@ def _reading(readers: tuple[str, ...]) -> str:
     return f"{named} read{'s' * (len(readers) == 1)}"
 
 
-def list_called(path: Steps, new: str) -> str:
-    """Return what a list of GPUs is called."""
+def list_called(path: Steps, text: str, at: int) -> str:
+    """Return what a list of GPUs is called: the variable that has it, or where it is said."""
     if path[-1] in ("visible_gpus", "visible_least"):
         return "CUDA_VISIBLE_DEVICES"
-    return "the GPUs of --include" if "include" in path or "," in new else "the script's list of GPUs"
+    before = text[text.rfind("\n", 0, at) + 1 : at]
+    variable = _VARIABLE.search(before)
+    included = "include" in path or before.endswith(":")
+    return variable[1] if variable else "the GPUs of --include" if included else "the script's list of GPUs"
 
 
 def asked_of_slurm(text: str, at: int) -> str:

@@ -124,9 +124,9 @@ def cut(track: Track, admits: Callable[[Option], bool]) -> Track | None:
     return None
 
 
-def _ends_at(track: Track, ends: Mapping[str, object]) -> bool:
+def _ends_at(track: Track, ends: Mapping[str, dict[str, object]]) -> bool:
     last = track.option(len(track) - 1)
-    return last is not None and track.knob.name in ends and last.facts == ends[track.knob.name]
+    return last is not None and track.knob.name in ends and last.says(ends[track.knob.name])
 
 
 def utmost(

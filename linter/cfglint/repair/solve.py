@@ -226,7 +226,7 @@ class Solver(Record):
         chosen = {option.knob: option.facts for option in first.options}
 
         def goes_along(option: Option) -> bool:
-            return option.facts == chosen.get(option.knob, option.facts)
+            return option.says(chosen.get(option.knob, option.facts))
 
         second = replace(search, exhausted=False, refused=set(search.refused))
         second.pursue(wanted)

@@ -127,7 +127,7 @@ def distinct(options: Iterable[Option]) -> tuple[Option, ...]:
     """Return each move once; nothing where a knob would go to two values."""
     distinct: dict[str, Option] = {}
     for option in options:
-        if option.knob in distinct and distinct[option.knob].facts != option.facts:
+        if option.knob in distinct and not option.says(distinct[option.knob].facts):
             return ()
         distinct[option.knob] = option
     return tuple(distinct.values())

@@ -31,7 +31,7 @@ from cfglint.repair.grid import Grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
     from cfglint.engine.describe import Evaluator
@@ -98,6 +98,16 @@ class Option(Record):
     def unsafe(self) -> bool:
         """Whether results may change, if nothing makes up for it."""
         return worse(self.risk, self.results) != "none"
+
+    def says(self, facts: Mapping[str, object]) -> bool:
+        """Whether it moves the same facts to the same values; two that are not known may differ."""
+        mine = self.facts
+        same = (
+            mine[name] is value or (mine[name] == value) is True
+            for name, value in facts.items()
+            if name in mine
+        )
+        return mine.keys() == facts.keys() and all(same)
 
     def telling(self, values: Sequence[object]) -> Option:
         """Return the option with other values in the file."""

@@ -391,7 +391,7 @@ class Writer(Record):
             asked = asked_of_slurm(document.file.text, node.start)
             title = f"{asked} to {shown(value)}" if asked else title
             if isinstance(node, Composite) and node.counts and edit is not None:
-                title = f"{list_called(written.path, edit.new)} to {edit.new}"
+                title = f"{list_called(written.path, document.file.text, node.start)} to {edit.new}"
             elif isinstance(node, Composite) and node.ending[0] >= 0 and edit and isinstance(value, str):
                 within = old[: edit.start - node.start] if node.start <= edit.start < node.end else ""
                 within = within if within and "\n" not in within else "…"
@@ -424,7 +424,7 @@ class Writer(Record):
         title = f"{spoken(key)} to {shown(written.value)}"
         if node.counts and isinstance(written.value, int):
             old, word = list_of_numbers(text, start), first_numbers(written.value)
-            title = f"{list_called(written.path, word)} to {word}"
+            title = f"{list_called(written.path, text, start)} to {word}"
         if word is None or not text.startswith(old, start):
             return None
         edit = OutsideEdit(start, start + len(old), word, name, text)

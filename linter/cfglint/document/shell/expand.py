@@ -162,7 +162,7 @@ class Expander(Record):
         value = self._number(inner[0], reads, 0) if len(inner) == 1 else None
         if value is None or not -LARGEST <= value < LARGEST:
             return [unknown(self.source.text_of(node)[:60]).within(_inside(mode))]
-        own = self._same(inner[0])
+        own = self._same(inner[0]) or self._one_more(inner[0], reads)
         if own is not None and len(own) == 1 and own[0].text == str(value):
             return [own[0].within(_inside(mode))]
         multiplies = value > 0 and not self.source.loose and self._multiplies(inner[0])
@@ -197,6 +197,15 @@ class Expander(Record):
             elif sign == "*" and self._number(left, [], 1) == 1:
                 own = self._same(right)
         return own
+
+    def _one_more(self, node: Any, reads: list[Piece]) -> list[Piece] | None:
+        """Return the number of what a list has, of one more than the signs between; else None."""
+        parts = [self.source.text_of(child) for child in node.children] if len(reads) == 1 else []
+        if len(parts) != 3 or parts[1:] != ["+", "1"] or node.children[0].type != "command_substitution":
+            return None
+        from cfglint.document.shell.piped import counted
+
+        return [counted(reads[0].reads, str(int(reads[0].text) + 1))]
 
     # ── text and variables ─────────────────────────────────────────────────────────────────────────────
     def literal(self, start: int, end: int, mode: str) -> list[Piece]:
@@ -376,7 +385,7 @@ class Expander(Record):
             return None
         if kind in ("number", "word"):
             value = _integer(self.source.text_of(node))
-        elif kind in ("variable_name", "simple_expansion", "expansion", "string"):
+        elif kind in ("variable_name", "simple_expansion", "expansion", "string", "command_substitution"):
             name = self.source.text_of(node)
             pieces = self.variable(name, QUOTED) if kind == "variable_name" else self.pieces(node, depth + 1)
             if not uncertain(pieces) and not any(piece is BREAK for piece in pieces):

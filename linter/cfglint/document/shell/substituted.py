@@ -1,14 +1,15 @@
 """What ``$(…)`` comes to where the words say it: folders and names of files, as scripts work them out.
 
-``pwd``, ``dirname``, ``basename``, ``realpath``, ``readlink -f``, ``cd FOLDER && pwd``, ``expr``, ``echo``;
-all else is unknown. A path whose beginning is unknown keeps its end. A program that looks for an Ascend NPU
-finds none: no target has one.
+``pwd``, ``dirname``, ``basename``, ``realpath``, ``readlink -f``, ``cd FOLDER && pwd``, ``expr``, ``echo``
+also into a pipe; all else is unknown. A path whose beginning is unknown keeps its end. A program that
+looks for an Ascend NPU finds none: no target has one.
 """
 
 from __future__ import annotations
 
 import re
 
+from cfglint.document.shell.piped import piped
 from cfglint.document.shell.words import (
     BESIDE,
     HERE,
@@ -60,7 +61,8 @@ def output_of(expander: Any, node: Any, depth: int) -> list[Piece]:
     elif body.type == "list" and len(body.named_children) == 2 and source.text_of(body.children[1]) == "&&":
         first = _words(expander, body.named_children[0], depth)
         body = body.named_children[1]
-    told = _document(expander, body, depth)
+    told = _piped(expander, body, depth) if first is None else None
+    told = _document(expander, body, depth) if told is None else told
     if told is not None:
         return told
     words = _words(expander, body, depth)
@@ -71,6 +73,15 @@ def output_of(expander: Any, node: Any, depth: int) -> list[Piece]:
             return why
         return _absolute(list(first[-1].pieces)) or why
     return _printed(expander, words) or why
+
+
+def _piped(expander: Any, node: Any, depth: int) -> list[Piece] | None:
+    """Return what a pipeline prints that begins with an echo; None where that is not known."""
+    commands = [_words(expander, child, depth) for child in node.named_children if node.type == "pipeline"]
+    known = [words for words in commands if words]
+    if not known or len(known) < len(commands) or _name(known[0]) != "echo":
+        return None
+    return piped(_printed(expander, known[0]), known[1:]) or None
 
 
 def looks_for_npu(text: str) -> bool:
