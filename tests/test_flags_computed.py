@@ -114,3 +114,15 @@ def test_steps_that_follow_a_flag_let_it_move(cfglint, folder):
     (folder / "run.sh").write_text("torchrun --nproc_per_node 1 tune.py --micro_batch_size 32\n")
     told = cfglint("check", "run.sh", "--gpu", "a100-40gb:1", "--set", "model_max_length=1024").stdout
     assert "fix (unsafe): set per_device_train_batch_size to " in told
+
+
+@pytest.mark.parametrize(("given", "cut"), [("max_length=2048", 2048), ("beta=0.1", 512)])
+def test_before_v0_9_the_dpo_trainer_cuts_pairs(cfglint, folder, given, cut):
+    (folder / "tune.py").write_text(
+        "from transformers import TrainingArguments\n"
+        "from trl import DPOTrainer\n"
+        f"DPOTrainer('Qwen/Qwen2.5-1.5B', args=TrainingArguments(output_dir='o'), {given}).train()\n"
+    )
+    said = cfglint("facts", "tune.py", "--gpu", "h100-sxm:2", "--format", "json").stdout
+    (job,) = json.loads(said)["jobs"]
+    assert job["facts"]["seq_len"]["value"] == cut

@@ -140,3 +140,36 @@ def test_the_words_of_its_modules_count(pack) -> None:
     assert added(pack, TRANSFORMERS, name, value, more) == f"{SWITCH} True"
     strange = f"{TRANSFORMERS} --bf16 True --save_steps 9"  # which a library must take
     assert added(pack, strange, name, value, few) == SWITCH  # and True, which stands there already
+
+
+PLAIN = """
+from dataclasses import dataclass
+from transformers import HfArgumentParser, TrainingArguments
+from trl import {trl}
+
+
+@dataclass
+class Own:
+    model_name_or_path: str
+    max_length: int = 512
+
+
+own, args{more} = HfArgumentParser((Own, TrainingArguments{filled})).parse_args_into_dataclasses()
+trainer = DPOTrainer(own.model_name_or_path, args=args, max_length=own.max_length)
+"""
+
+
+@pytest.mark.parametrize(
+    ("trl", "more", "name", "value", "words"),
+    [
+        ("DPOTrainer", "", "gradient_checkpointing", "full", f"{SWITCH} True"),
+        ("DPOTrainer", "", "attn_impl", "flash_attention_2", None),
+        ("DPOTrainer, ModelConfig", ", ModelConfig", "attn_impl", "eager", "--attn_implementation eager"),
+    ],
+)
+def test_a_parser_of_transformers_arguments_takes_no_others(
+    pack, trl: str, more: str, name: str, value: str, words: str | None
+) -> None:
+    rest = ", others" if more else ""
+    files = {"tune.py": PLAIN.format(trl=trl, more=rest, filled=more)}
+    assert added(pack, TRANSFORMERS, name, value, files) == words

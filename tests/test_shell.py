@@ -258,6 +258,9 @@ def test_what_a_command_launches(script, launcher, program, processes):
         "torchrun $DIST_ARGS",
         "python $PY_ARGS --a 1",
         "docker run -m 16g image",
+        # torch_xla's own processes, on no GPU
+        "export PJRT_DEVICE=TPU\npython train.py --a 1",
+        "PJRT_DEVICE=TPU python train.py --a 1",
     ],
 )
 def test_what_launches_nothing_is_no_document(script):

@@ -125,6 +125,11 @@ class Started(Record):
         return key in self.program.wondered
 
     @property
+    def fills_plain(self) -> bool:
+        """Whether its parsers take what its own classes and transformers' arguments declare, and no more."""
+        return "plain" in self.program.parsers and "open" not in self.program.parsers
+
+    @property
     def parsed(self) -> bool:
         """Whether the trainer's arguments are the flags themselves, as HfArgumentParser makes them."""
         arguments = self.trainer[0] if self.trainer is not None else None

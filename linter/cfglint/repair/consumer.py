@@ -9,7 +9,7 @@ from __future__ import annotations
 from cfglint.document.tree import Mapping
 from cfglint.engine.entries import blocks_of, has_words
 from cfglint.record import Record, field
-from cfglint.schema.judge import closed, knows, takes
+from cfglint.schema.judge import closed, keys_of, knows, takes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,10 @@ class Consumer(Record):
         key = ".".join(map(str, path))
         if key in self._given and key not in program.program.flags:
             return None  # as deepspeed.add_config_arguments declares some, in no file of the project
-        return program.accepts(key, value, self._given)  # type: ignore[no-any-return]
+        accepted: bool | None = program.accepts(key, value, self._given)
+        if accepted is None and program.fills_plain and key not in keys_of("transformers"):
+            return False
+        return accepted
 
     def _lacks_field(self, path: Steps) -> bool:
         """Whether the project's own copy of the framework has no field for a key: its loader stops then."""

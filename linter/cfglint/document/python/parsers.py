@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cfglint.document.python.source import Code
 
 _SWITCHES = ("store_true", "store_false")
+_PLAIN = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")
 _PARSERS = ("HfArgumentParser", "TrlParser", "H4ArgumentParser")
 # The last is H4ArgumentParser's, which gives a single class as it is
 # (https://github.com/huggingface/alignment-handbook/blob/v0.3.0/src/alignment/configs.py#L94-L113).
@@ -56,7 +57,8 @@ class Parsing(Evaluator):
         self.asked = asked
         self.calls: dict[int, Object] = {}
         self.flags: dict[str, Flag] = {}
-        self.parsers: set[str] = set()  # whole where all arguments are known, else open
+        # whole where all arguments are known, plain with those of transformers' own class, else open
+        self.parsers: set[str] = set()
         self.at_start: frozenset[Span] = frozenset()
 
     def bound(self, function: Function, given: Object) -> dict[str, object]:
@@ -180,14 +182,16 @@ class Parsing(Evaluator):
         if name not in _WHOLE:
             return self._computed(node)
         span = self.code.span(node)
-        made: list[object] = [
-            self._dataclass(kind, span)
-            if isinstance(kind, (Class, Symbol))
-            else self.unknown("its class is not known", node)
-            for kind in listed
-        ]
+        made: list[object] = []
+        for kind in listed:
+            if isinstance(kind, (Class, Symbol)):
+                made.append(self._dataclass(kind, span))
+            else:
+                self.parsers.add("open")
+                made.append(self.unknown("its class is not known", node))
         rest = given.get("return_remaining_strings")
         if isinstance(rest, Literal) and rest.value is True:
+            self.parsers.add("open")
             made.append(self.unknown("the words that are left", node))
         return made[0] if name == "parse" and len(made) == 1 else Items(made, span)
 
@@ -202,7 +206,8 @@ class Parsing(Evaluator):
             self.flags[name] = flag
             made.items[name] = place, self._worth(flag)
         made.rest = "flags" if base else ""
-        self.parsers.add("open" if base or cls is None else "whole")
+        known = "whole" if cls is not None and not base else "open"
+        self.parsers.add("plain" if made.kind in _PLAIN else known)
         made.calls.add("parsed")
         self.calls[id(made)] = made
         return made

@@ -19,6 +19,7 @@ from cfglint.document.shell.processes import (
     PIXELS,
     UNSTARTED,
     VISIBLE,
+    XLA,
     Beside,
     Counts,
     factor,
@@ -41,7 +42,6 @@ from cfglint.document.shell.words import (
     ALL,
     EXPANDED,
     OUTPUT,
-    Array,
     Command,
     Piece,
     Pieces,
@@ -107,6 +107,8 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
         if start is None or start.only_tells():
             continue
         reader = _Reader(text, command, start)
+        if text_at(reader.variable(XLA)) == "TPU":
+            continue
         root = reader.root
         document = Document(root.start, max(command.end, root.start), root)
         document.format, document.listed, document.over = "shell", listed, reader.over
@@ -188,7 +190,7 @@ class _Reader:
         _add(head, "module", self._computed("true" if start.module else "false"), name)
         if start.suite:
             _add(head, "suite", self._computed(start.suite), name)
-        path = self._variable("PYTHONPATH") if start.module else None
+        path = self.variable("PYTHONPATH") if start.module else None
         if isinstance(path, Scalar):
             _add(head, "pythonpath", self._computed(path.text), name)
         self._flags(flags, start.options, dotted=False)
@@ -385,9 +387,9 @@ class _Reader:
             self._spread(head)
         counts = COUNTS.get(launcher, Counts())
         sources: dict[str, Node | None] = {
-            number: self._variable(source)
+            number: self.variable(source)
             if counts.environment
-            else child(flags, source) or (self._variable(PET + source.upper()) if counts.pet else None)
+            else child(flags, source) or (self.variable(PET + source.upper()) if counts.pet else None)
             for number in ("per_node", "nodes", "total")
             if (source := getattr(counts, number))
         }
@@ -406,13 +408,13 @@ class _Reader:
             if value is not None:
                 self._tell(head, key, value)
         self._tell_visible(head, name)
-        pixels = self._variable(PIXELS)
+        pixels = self.variable(PIXELS)
         if isinstance(pixels, Scalar):
             _add(head, "max_pixels", Alias("max_pixels", pixels, pixels.start, pixels.end), name)
 
     def _tell_visible(self, head: Mapping, name: Word) -> None:
         """Say which GPUs CUDA_VISIBLE_DEVICES leaves to the command."""
-        visible = self._variable(VISIBLE)
+        visible = self.variable(VISIBLE)
         self.visible = "" if isinstance(visible, Unresolved) else text_at(visible)
         if isinstance(visible, Unresolved):
             one = Composite("1", visible.start, visible.end) if self._command.alone else visible
@@ -426,7 +428,7 @@ class _Reader:
         """Say how often srun or mpirun starts the program, one for each GPU."""
         name, number = self._start.spread()
         if not name:
-            if is_ranked(*(self._variable(key) for key in ("WORLD_SIZE", "LOCAL_RANK", "RANK"))):
+            if is_ranked(*(self.variable(key) for key in ("WORLD_SIZE", "LOCAL_RANK", "RANK"))):
                 self._tell(head, "processes", self._unread(self._start.name, UNSTARTED))
             return
         nodes, each = (None if word is None else self.scalar(word) for word in self._start.machines())
@@ -455,12 +457,12 @@ class _Reader:
         """Set what is told of a launch."""
         _add(head, key, Alias(key, target(node), node.start, node.end), self._start.name)
 
-    def _variable(self, name: str) -> Node | None:
+    def variable(self, name: str) -> Node | None:
         """Return what the program finds in its environment; None where the script does not set it."""
         word, command = self._start.environment.get(name), self._command
         around = command.environment.get(name) or command.exported.get(name)
         pieces = around if word is None else word.pieces
-        if pieces is None or isinstance(pieces, Array):
+        if not isinstance(pieces, tuple):
             return None
         return target(self.scalar(Word(pieces, *_span(pieces, self._start.name))))
 

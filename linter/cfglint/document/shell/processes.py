@@ -52,10 +52,12 @@ COUNTS = {
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 PIXELS = "MAX_PIXELS"
+XLA = "PJRT_DEVICE"  # what torch_xla computes on (torch_xla/runtime.py: device_type)
 # Variables in which a launcher finds numbers, or the program its GPUs and the size of its pictures.
 ENVIRONMENT = (
     VISIBLE,
     PIXELS,
+    XLA,
     *dict.fromkeys(
         name
         for counts in COUNTS.values()
