@@ -4,7 +4,7 @@ import pytest
 
 from cfglint.cli import main
 from cfglint.document.python.declared import plain_flags
-from cfglint.document.python.learns import accumulates, compares, sums_losses
+from cfglint.document.python.learns import accumulates, averages_over_ranks, compares, sums_losses
 from cfglint.document.tree import File
 
 
@@ -85,6 +85,22 @@ def test_a_loop_that_adds_up_its_losses(loss, backward, sums):
     assert sums_losses(_program(_LOOP.format(loss, backward)), _Alone) is sums
 
 
+@pytest.mark.parametrize(
+    ("line", "over"),
+    [
+        ("labels = (labels[0], labels[1] * torch.cuda.device_count() / count)", True),
+        ("loss_weight = tokens / all_tokens * dist.get_world_size()", True),
+        ("loss *= self.args.world_size", True),
+        ("loss = loss * args.gradient_accumulation_steps * accelerator.num_processes", False),
+        ("loss = loss * num_processes / num_items_in_batch", False),
+        ("seen += loss.item() * world_size", False),
+        ("optimizer = Adam(lr=args.lr * world_size, weight_decay=0)", False),
+    ],
+)
+def test_a_loss_that_is_a_mean_over_the_micro_batches_of_all_processes(line, over):
+    assert averages_over_ranks(_program(f"def step(batch):\n    {line}\n"), _Alone) is over
+
+
 RING = """
 from transformers import HfArgumentParser, Trainer, TrainingArguments
 
@@ -126,6 +142,67 @@ def test_all_processes_share_a_sequence_that_each_takes_its_part_of(tmp_path, mo
     told = " ".join(capsys.readouterr().out.split())
     assert "effective batch 4, tokens per step" in told
     assert "of the longest sequence (65,536 tokens) each GPU then holds 16,384 instead of 8,192" in told
+
+
+GROUPS = """
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+
+
+class AnswerTrainer(Trainer):
+    def __init__(self, model, args, **kwargs):
+        self.num_generations = args.num_generations
+        super().__init__(model=model, args=args, **kwargs)
+        num_processes = self.accelerator.num_processes
+        at_once = num_processes * args.per_device_train_batch_size
+        whole = [n for n in range(2, at_once + 1) if at_once % n == 0]
+        if self.num_generations not in whole:
+            raise ValueError("no whole groups")
+
+
+args, = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+AnswerTrainer(None, args).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("micro", "told"),
+    [(1, "per_device_train_batch_size to 4"), (4, "gradient_accumulation_steps to 8")],
+)
+def test_fewer_processes_take_whole_groups_still(micro, told, tmp_path, monkeypatch, capsys):
+    (tmp_path / "train.py").write_text(GROUPS, "utf-8")
+    flags = f"--output_dir out --bf16 True --num_generations 8 --per_device_train_batch_size {micro}"
+    command = f"torchrun --nproc_per_node=8 train.py {flags} --gradient_accumulation_steps 2\n"
+    (tmp_path / "run.sh").write_text(command, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "run.sh", "--gpu", "h200:2", "--framework", "transformers"]) == 1
+    assert f"--nproc_per_node to 2 and {told}" in capsys.readouterr().out
+
+
+WEIGHED = """
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+
+
+class Packed(Trainer):
+    def compute_loss(self, model, inputs):
+        loss = model(**inputs).loss
+        return loss * torch.cuda.device_count() / inputs["weight"]
+
+
+args, = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+Packed(args=args).train()
+"""
+
+
+@pytest.mark.parametrize(("times", "moves"), [(" * torch.cuda.device_count()", True), ("", False)])
+def test_fewer_gpus_change_a_loss_over_all_of_them(times, moves, tmp_path, monkeypatch, capsys):
+    weighed = WEIGHED.replace("return loss", "loss = loss").replace(" * torch.cuda.device_count()", times)
+    (tmp_path / "train.py").write_text(weighed, "utf-8")
+    flags = "--output_dir out --bf16 True --per_device_train_batch_size 1 --gradient_accumulation_steps 1"
+    (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node=8 train.py {flags}\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "run.sh", "--gpu", "h200:2", "--framework", "transformers"]) == 1
+    told = capsys.readouterr().out
+    assert ("micro-batch whose tokens are averaged 8 → 2" in told) is moves
 
 
 def test_the_parser_of_a_command_is_the_one_that_has_its_flags():

@@ -11,9 +11,14 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Steps
+    from cfglint.lang import tree as t
     from cfglint.repair.trials import Trials
 
 _PROCESSES = ("$.launch.processes", "$.launch.processes_per_node")
+_MICRO = "micro_batch_size"
+COUNTS_MICRO = ("launch", "counts_micro")
+_COUNTED = "the program counts micro-batches as steps, and would stop sooner with more accumulation"
+_GROUPED = "each process takes more at a time, so that all of them take whole groups"
 _BATCH = "BAT"  # rules about how a batch is shared out
 _NEARLY = 24  # numbers that are tried
 
@@ -37,11 +42,28 @@ def nearest_even(
         return near
     numbers = sorted(range(-(-near // 2), 2 * near + 1), key=lambda n: (abs(n - near), n))[:_NEARLY]
 
-    def is_even(number: int) -> bool:
-        harmed = trials.harmed(judged, {**facts, partner: number}, infos=False)
-        return not any(rule.code.startswith(_BATCH) for rule in harmed)
+    return next((n for n in numbers if is_even(trials, judged, {**facts, partner: n})), near)
 
-    return next(filter(is_even, numbers), near)
+
+def is_even(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
+    """Whether a batch is still shared out evenly after some facts have moved."""
+    harmed = trials.harmed(judged, facts, infos=False)
+    return not any(rule.code.startswith(_BATCH) for rule in harmed)
+
+
+def partners_of(judged: Judged, knob: t.Knob) -> tuple[tuple[str, ...], str]:
+    """Return what may keep a batch, and why the micro-batch may grow for that; empty where it may not."""
+    if judged.subject.view.has(COUNTS_MICRO):
+        return (() if knob.name == _MICRO else (_MICRO,)), _COUNTED
+    if knob.name in _PROCESSES and judged.values["hf.in_groups"] is True:
+        return (*knob.partners, _MICRO), _GROUPED
+    return tuple(knob.partners), ""
+
+
+def exchanged_for(judged: Judged, partner: str, value: object) -> dict[str, object]:
+    """Return what moves with a partner: what is read from the same key (rules/transformers.rules)."""
+    grouped = partner == _MICRO and judged.values["hf.in_groups"] is True
+    return {partner: value, "hf.at_once": value} if grouped else {partner: value}
 
 
 def even_ones(name: str, old: object, ways: list[dict[str, tuple[Steps, object]]]) -> list[dict[str, Any]]:

@@ -19,7 +19,14 @@ from cfglint.lang.types import ANY, is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, replace
 from cfglint.repair.beside import is_taken
-from cfglint.repair.exchange import even_ones, in_proportion, nearest_even
+from cfglint.repair.exchange import (
+    even_ones,
+    exchanged_for,
+    in_proportion,
+    is_even,
+    nearest_even,
+    partners_of,
+)
 from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
@@ -47,8 +54,6 @@ _MOST_TROUBLE = 200.0  # points: twenty times as long a step is no way to train
 _STEPS = "grad_accum"
 _LAUNCHER_STEPS = ("launch", "flags", "gradient_accumulation_steps")
 _JOB = ("launch", "job", "gpus")
-_COUNTED = "the program counts micro-batches as steps, and would stop sooner with more accumulation"
-COUNTS_MICRO = ("launch", "counts_micro")
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
 _REMOVAL_EFFECT = "what the removed text said is lost; other effects of the keys are not modelled"
@@ -328,28 +333,23 @@ class Options(Record):
         needs = needs_of(values[knob.keeping]) | needs_of(moved[knob.keeping])
         ratio = probe(knob.keeping, values, needs), probe(knob.keeping, moved, needs)
         shown = self.writer.patch(option.written) is None  # no edit can do it: it is told alone
-        partners, may_grow = self._partners(knob)
+        partners, may_grow = partners_of(self.judged, knob)
         for partner in partners:
             value = in_proportion(*ratio, values[partner])
             if value is None or (partner == _MICRO and not may_grow and _more(value, values[partner])):
                 continue
-            facts = {**option.facts, partner: value}
+            facts = {**option.facts, **exchanged_for(self.judged, partner, value)}
             way = self.writer.writes(partner, value)
             if way is None or not (shown or self.writer.patch(way.keys)):
                 continue
-            if is_same(knob.keeping, values, self.trials.values(self.judged, facts)):
-                option.facts[partner] = value
+            even = not may_grow or partner == partners[-1] or is_even(self.trials, self.judged, facts)
+            if even and is_same(knob.keeping, values, self.trials.values(self.judged, facts)):
+                option.facts = facts
                 option.written += way.keys
                 option.exchanged[partner] = values[partner], {written.path for written in way.keys}
-                option.effects += [_COUNTED] if may_grow else []
+                option.effects += [may_grow] if may_grow and partner == _MICRO else []
                 return True
         return bool(needs) or self._nearly_keeps(knob, option, ratio)  # what nobody states
-
-    def _partners(self, knob: t.Knob) -> tuple[tuple[str, ...], bool]:
-        """Return what may keep a batch, and whether the micro-batch may grow for that."""
-        if not self.judged.subject.view.has(COUNTS_MICRO):
-            return tuple(knob.partners), False
-        return (() if knob.name == _MICRO else (_MICRO,)), True
 
     def _nearly_keeps(self, knob: t.Knob, option: Option, ratio: tuple[object, object]) -> bool:
         """Keep the batch as nearly as whole numbers can where fewer GPUs are what there is: never safe."""
@@ -360,7 +360,7 @@ class Options(Record):
         ):  # the processes that go along may keep it, where nobody states its parts
             option.risk = worse(option.risk, "optimization")
             return lays_out(option.facts) and isinstance(self.judged.values[_STEPS], _UNSETTLED)
-        for partner in self._partners(knob)[0]:
+        for partner in partners_of(self.judged, knob)[0]:
             value = nearest_even(self.trials, self.judged, partner, ratio, option.facts)
             way = self.writer.writes(partner, value) if value is not None else None
             if way is not None and self.writer.patch(way.keys) is not None:

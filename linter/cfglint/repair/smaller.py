@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cfglint.engine.memory import bounds_of
 from cfglint.lang.values import INF
-from cfglint.repair.options import COUNTS_MICRO
+from cfglint.repair.exchange import COUNTS_MICRO
 from cfglint.repair.price import regroups
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.together import combined

@@ -28,6 +28,12 @@ _EVERY = re.compile(r"(?i)%\s*[\w.]*accum\w*\s*\)?\s*(?:==|!=)")
 _BACKWARD = re.compile(r"(?i)loss\w*(?:\.\w+\(\))?\)?\.backward\(|booster\.backward\(")
 _DIVIDES = re.compile(r"(?i)(?:loss|backward|scal)[^\n]*(?<!/)/=?\s*[\w.(]*accum|\bscale_grads")
 _ENGINE = re.compile(r"\baccelerator\.backward\(|\bAccelerator\(|\bdeepspeed\.initialize\(")
+# A loss over what all processes take at a time: times their number, as gradients are their mean.
+_OVER_RANKS = re.compile(
+    r"(?m)^[^\n]*\b(?:\w*loss|labels?|loss_weights?)\b(?![^\n]*(?:accum|\.item\())[^\n]*"
+    r"\*=?\s*[\w.(]*\b(?:device_count|get_world_size|world_size|num_processes|num_gpus|n_gpus?)\b"
+)
+_WHOLE_STEP = re.compile(r"\bnum_items_in_batch\b")  # of all its micro-batches
 # A file that a program writes what it was told to, and one that it reads.
 _WRITES = re.compile(r"""\bopen\(\s*args\.(config(?:_file|_path)?)\s*,\s*["']w""")
 _OPENS = re.compile(r"""(?:open|load|read|from)\w*\(\s*args\.config\w*\s*(?:\)|,(?!\s*["']w))""")
@@ -92,6 +98,16 @@ def sums_losses(program: File, project: Modules) -> bool:
     texts = [text for _, text in _texts(program, project)]
     loops = [text for text in texts if _EVERY.search(text) and _BACKWARD.search(text)]
     return any(not _DIVIDES.search(text) and not _ENGINE.search(text) for text in loops)
+
+
+def averages_over_ranks(program: File, project: Modules) -> bool:
+    """Whether a loss is a mean over what all processes take at a time: of fewer, each weighs more in it.
+
+    LongAlign's main.py:68, whose dataset.py:31 adds up the weights of as many packs as there are GPUs; VILA's
+    llava/train/utils.py:149-165. A mean over all of a step's passes stays.
+    """
+    texts = [text for _, text in _texts(program, project)]
+    return any(_OVER_RANKS.search(text) and not _WHOLE_STEP.search(text) for text in texts)
 
 
 def splits_sequences(program: File, _: Modules) -> str:
