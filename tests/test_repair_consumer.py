@@ -19,6 +19,8 @@ TRANSFORMERS = (
     "torchrun --nproc_per_node 8 tune.py --model_name_or_path m --output_dir out --logging_steps 1 "
     "--per_device_train_batch_size 4"
 )
+RECIPE = "torchrun --nproc_per_node 4 finetune_it.py --config-path conf ++train_config.batch_size_training=6"
+RECIPE_ACCUMULATES = "++train_config.gradient_accumulation_steps=2"
 MEGATRON = (
     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 64 --global-batch-size 8 "
     "--tensor-model-parallel-size 2 --micro-batch-size 4 --bf16"
@@ -47,6 +49,10 @@ def added(pack, command: str, name: str, value: object, files: dict[str, str] | 
 @pytest.mark.parametrize(
     ("command", "name", "value", "words"),
     [
+        # a program of one's own with Hydra, whose config does not have the key
+        (RECIPE, "grad_accum", 2, "++train_config.gradient_accumulation_steps=2"),
+        (RECIPE.replace(" ++", " +"), "grad_accum", 2, "++train_config.gradient_accumulation_steps=2"),
+        (f"{RECIPE} ++train_config.gradient_accumulation_steps=4", "grad_accum", 2, RECIPE_ACCUMULATES),
         # a fork with flat flags, or an older version, and a newer one with dots
         (FLAT, "offload_optimizer", True, "--adam_offload"),
         (DOTTED, "offload_optimizer", True, "--ds.adam_offload"),

@@ -6,6 +6,8 @@ schema. Where neither says anything, anything is taken.
 
 from __future__ import annotations
 
+import re
+
 from cfglint.document.tree import Mapping
 from cfglint.engine.entries import blocks_of, has_words
 from cfglint.record import Record, field
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from cfglint.facts import Steps
     from cfglint.lang import tree as t
     from cfglint.lang.symbols import Symbols
+
+_SIGNED = re.compile(r"""["']?\+{1,2}[A-Za-z_][\w.]*=""")  # an override that Hydra alone reads
 
 
 class Consumer(Record):
@@ -88,11 +92,13 @@ class Consumer(Record):
     def said(self, path: Steps) -> Steps:
         """Return a key as its document has to say it where it is not there yet.
 
-        Hydra takes no override of what its config does not have, unless that says so: ``++a.b=c``.
+        Hydra takes no override of what its config does not have, unless that says so: ``++a.b=c``. A command
+        with such overrides starts a program that reads them by Hydra, whosever it is.
         """
-        if not self.flags or not self._of_hydra or not isinstance(path[0], str):
+        signed = any(_SIGNED.match(word.spelled) for word in self.subject.document.words)
+        if not self.flags or not (self._of_hydra or signed) or not isinstance(path[0], str):
             return path
-        known = not self.subject.document.over and knows(self.subject.framework, path)
+        known = self._of_hydra and not self.subject.document.over and knows(self.subject.framework, path)
         return path if known else (f"++{path[0]}", *path[1:])
 
     def _may_be_added(self, path: Steps) -> bool:

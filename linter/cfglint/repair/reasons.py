@@ -240,7 +240,8 @@ def _for_people(view: View, rule: t.Rule) -> Reason:
     if rule.next and not rule.code.startswith(MEMORY):
         return Reason(rule.next[0])
     paths = [path for path in t.paths_in(rule.requirement) if "*" not in path]
-    there = [path for path in paths if Trace(view, path).present] or paths
+    places = {Trace(view, path).span: path for path in reversed(paths) if Trace(view, path).present}
+    there = [*reversed(places.values())] or paths  # of what one word says, once
     trace = Trace(view, there[0]) if len(there) == 1 else None
     if trace is not None and trace.present and trace.source is not None:
         place = trace.where.partition(" through ")[0]
