@@ -71,7 +71,7 @@ CUDA_VISIBLE_DEVICES=4,5,6,7 NPROC_PER_NODE=4 swift rlhf --rlhf_type grpo --mode
 def test_a_trainer_is_not_put_onto_the_gpus_of_a_server() -> None:
     found = found_in(SERVED, "l40s:4")
     assert found["DOC119"].fix is None
-    told = "change the GPUs in CUDA_VISIBLE_DEVICES (4,5,6,7, line 3) by hand"  # once, though two keys are read
+    told = "change the GPUs in CUDA_VISIBLE_DEVICES (4,5,6,7, line 3) by hand"  # once, of two keys
     assert found["DOC119"].unfixed == told
     fix = found["DOC108"].fix
     assert fix is not None
