@@ -259,6 +259,7 @@ OTHERS = [
     "model_name_or_path: a/b\ndataset_name: wikitext\nblock_size: 1024\n",  # transformers' run_clm.py
     "rlhf_type: grpo\nmodel: a/b\nnum_generations: 8\nmax_completion_length: 512\n",  # ms-swift
     "base_model: a/b\nmodel_name_or_path: a/b\ndatasets: [{path: x}]\n",  # Axolotl
+    "model_name_or_path: a/b\ndatasets: gsm8k,math\noutput_dir: out\n",  # an evaluation's: names in one text
     "model_name_or_path: a/b\n",
     "per_device_train_batch_size: 2\n",
 ]

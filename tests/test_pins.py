@@ -154,6 +154,11 @@ def test_the_package_of_the_repository_says_its_version(facts):
     Path("trl/trl/package_info.py").unlink()
     Path("trl/trl/__init__.py").write_text("", "utf-8")
     assert "framework.version" not in facts(), "another one than that of requirements.txt"
+    Path("trl/trl/__init__.py").unlink()
+    assert "framework.version" in facts()
+    Path("trl/trl/utils").mkdir()
+    Path("trl/trl/utils/__init__.py").write_text("", "utf-8")
+    assert "framework.version" not in facts(), "a package without a file at its top"
 
 
 def test_a_framework_may_have_the_version_of_a_package_of_another_name(tmp_path, monkeypatch, capsys):

@@ -35,6 +35,8 @@ _PACKAGE = (
     "../version.txt", "../VERSION", "../assets/version.txt",
     "../setup.py", "../pyproject.toml", "../../setup.py", "../../pyproject.toml",
 )  # fmt: skip
+# A package, and one without a file of its own at the top, as AReaL's was before v0.3.1.
+_MARKS = ("__init__.py", "utils/__init__.py")
 _IN_SRC = ("../../VERSION", "../../version.txt")  # of a package in src, which is its project's alone
 _OWN = re.compile(rf"(?m)^(?:(?:__version__|VERSION|[ \t]*version)(?:: str)?[ \t]*=[ \t]*[\"'])?{_NUMBER}")
 _NAMED = re.compile(r"""\bname[ \t]*=[ \t]*["']([\w.-]+)""")
@@ -77,7 +79,8 @@ def of_package(
     """
     places = (framework, f"src/{framework}")
     for folder in (*places, *(f"{framework}/{place}" for place in places)):
-        if read(f"{folder}/__init__.py") is None:
+        mark = next((f"{folder}/{mark}" for mark in _MARKS if read(f"{folder}/{mark}") is not None), None)
+        if mark is None:
             continue
         for name in (*_PACKAGE, *(_IN_SRC if posixpath.dirname(folder).endswith("src") else ())):
             place = posixpath.normpath(f"{folder}/{name}")
@@ -89,7 +92,7 @@ def of_package(
                 numbers = _numbers(found[1])
                 version = towards(numbers) if _DEVELOPED.match(text, found.end(1)) else numbers
                 return version, place, text.count("\n", 0, found.start(1)) + 1
-        return None, f"{folder}/__init__.py", 1
+        return None, mark, 1
     return None
 
 
