@@ -107,7 +107,8 @@ def test_flags_decide_what_a_program_does(cfglint, folder, layout, flags, rank, 
 
 @pytest.mark.parametrize(("flag", "attention"), [("", "sdpa"), ("--flash True", "flash_attention_2")])
 def test_flash_attention_is_used_where_its_switch_is_on(cfglint, folder, flag, attention):
-    program = LAYOUTS["one file"]["tune.py"].replace("    use_lora:", "    flash: bool = False\n    use_lora:")
+    program = LAYOUTS["one file"]["tune.py"]
+    program = program.replace("    use_lora:", "    flash: bool = False\n    use_lora:")
     program = program.replace("path, **kwargs", "path, use_flash_attention_2=args.flash, **kwargs")
     facts, _ = read(cfglint, folder, {"tune.py": program}, flag)
     assert facts["attn_impl"] == attention
