@@ -80,7 +80,7 @@ class Trials(Record):
         default=(), init=False
     )  # the facts of the last trial, of which so many were taken over
     _kept: int = field(default=0, init=False)
-    _rewritten: dict[tuple[Written, ...], Subject | None] = field(factory=dict, init=False)
+    _rewritten: dict[tuple[str, ...], Subject | None] = field(factory=dict, init=False)
     _edited: dict[tuple[Edit, ...], Sequence[Judged] | None] = field(factory=dict, init=False)
     _bases: dict[Judged, Base] = field(factory=dict, init=False)
     _of: dict[int, tuple[Base, Facts]] = field(factory=dict, init=False)  # what facts are a trial of, by id
@@ -150,13 +150,14 @@ class Trials(Record):
         written = tuple(Written(self.keys[name], value) for name, value in facts.items() if name in self.keys)
         if not written:
             return None
-        if written not in self._rewritten:
+        key = tuple(map(repr, written))
+        if key not in self._rewritten:
             writer = Writer(judged.subject, self.run.finder.origins(judged))
             patch = writer.patch(written)
             again = None if patch is None else edited(self.subject.document, patch.edits)
             framework = self.subject.framework
-            self._rewritten[written] = None if again is None else self.run.subject(again, framework)
-        return self._rewritten[written]
+            self._rewritten[key] = None if again is None else self.run.subject(again, framework)
+        return self._rewritten[key]
 
     def harmed(
         self, judged: Judged, facts: Facts, *, surely: bool = False, infos: bool = True
