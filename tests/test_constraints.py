@@ -18,7 +18,7 @@ COUNTS = {
     "areal": 23, "verl": 28, "trl": 10, "openrlhf": 10, "deepspeed": 14, "accelerate": 9, "llamafactory": 12,
     "axolotl": 18, "torchtune": 11, "torchtitan": 7, "sglang": 8, "vllm": 10, "nemo_rl": 20, "prime_rl": 10,
     "slime": 5, "transformers": 5, "sb3_zoo": 3,
-    "megatron": 15, "easyr1": 7, "skyrl": 6, "open_instruct": 3, "roll": 3, "neox": 3, "xtuner": 13,
+    "megatron": 15, "easyr1": 8, "skyrl": 6, "open_instruct": 3, "roll": 3, "neox": 3, "xtuner": 13,
 }  # fmt: skip
 # Those that have no rule yet, and may stand without one.
 # No config can break these; the note on the page says why.
