@@ -126,3 +126,16 @@ def test_before_v0_9_the_dpo_trainer_cuts_pairs(cfglint, folder, given, cut):
     said = cfglint("facts", "tune.py", "--gpu", "h100-sxm:2", "--format", "json").stdout
     (job,) = json.loads(said)["jobs"]
     assert job["facts"]["seq_len"]["value"] == cut
+
+
+def test_deepspeed_s_file_may_end_in_conf(cfglint, folder):
+    (folder / "tune.py").write_text("import transformers\n")
+    (folder / "ds.conf").write_text('{"zero_optimization": {"stage": 3, "sub_group_size": 1e9}}\n')
+    launch = "accelerate launch --num_processes 2 --use_deepspeed --deepspeed_config_file"
+    flags = "--model_name_or_path Qwen/Qwen2.5-1.5B --per_device_train_batch_size 1 --max_seq_length 512"
+    (folder / "run.sh").write_text(f"{launch} ds.conf tune.py {flags}\n")
+    said = cfglint("facts", "run.sh", "--gpu", "h100-sxm:2", "--format", "json").stdout
+    (job,) = json.loads(said)["jobs"]
+    assert job["facts"]["zero_stage"]["value"] == 3
+    (folder / "run.sh").write_text(f"{launch} other.conf tune.py {flags}\n")  # which git may not have
+    assert "CFG021" not in cfglint("check", "run.sh", "--gpu", "h100-sxm:2", "--format", "json").stdout

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 MAX_CHAIN = 20
 _FILES = (".json", ".yaml", ".yml", ".toml")
+_NAMED = (*_FILES, ".conf")  # as open-instruct calls DeepSpeed's (scripts/train/olmo2/*.sh)
 
 
 def compose(
@@ -271,7 +272,7 @@ def _hang(
         if node is None or "${" in node.text:
             continue
         typed = node.origin is not None and node.origin.removeprefix(BY_SET) in library.typed
-        if not node.text.endswith(_FILES) and not (typed and os.sep in node.text):
+        if not node.text.endswith(_NAMED) and not (typed and os.sep in node.text):
             continue
         key, by = ".".join(map(str, steps)), held.sources.get(id(node))
         file = _at_key(document, library, node, by, typed=typed)
@@ -280,7 +281,12 @@ def _hang(
         elif file is None and node.origin is not None:
             sought = ", ".join(library.sought(document.file.path, node.text))
             held.lost = f"{node.origin}: no such file; looked for {sought}"
-        elif file is None and document.program is not None and is_absent(document, library, node.text):
+        elif (
+            file is None
+            and document.program is not None
+            and node.text.endswith(_FILES)
+            and is_absent(document, library, node.text)
+        ):
             held.troubles.append(Trouble("missing", node, key, f"{node.text} is not in the repository", by))
         if file is None or same(file.path, document.file.path):
             continue

@@ -105,7 +105,7 @@ def read_text(
     """Parse ``text``; ``path`` determines the format: JSON, TOML, a shell script, Python, else YAML."""
     if text.startswith("\ufeff"):
         text, bom = text[1:], True
-    form = form or format_of(path)
+    form = form or ("json" if path.endswith(".conf") and text.lstrip().startswith("{") else format_of(path))
     most = MAX_SCRIPT if form == "shell" else MAX_BYTES
     if len(text) > most:
         return _broken(path, text, _too_large(most), None, bom=bom)
