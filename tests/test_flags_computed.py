@@ -139,3 +139,31 @@ def test_deepspeed_s_file_may_end_in_conf(cfglint, folder):
     assert job["facts"]["zero_stage"]["value"] == 3
     (folder / "run.sh").write_text(f"{launch} other.conf tune.py {flags}\n")  # which git may not have
     assert "CFG021" not in cfglint("check", "run.sh", "--gpu", "h100-sxm:2", "--format", "json").stdout
+
+
+SWITCH = """\
+import argparse
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--model_name_or_path")
+parser.add_argument("--use_lora", action="store_true")
+parser.add_argument("--lora_rank", type=int, default=64)
+parser.add_argument("--max_seq_length", type=int)
+parser.add_argument("--per_device_train_batch_size", type=int)
+args = parser.parse_args()
+model = AutoModelForCausalLM.from_pretrained(args.model_name_or_path)
+if args.use_lora:
+    model = get_peft_model(model, LoraConfig(r=args.lora_rank))
+"""
+
+
+@pytest.mark.parametrize(("switch", "rank"), [("", 0), ("--use_lora", 64), ("--lora_rank 8", 0)])
+def test_a_switch_that_is_not_given_makes_no_adapters(cfglint, folder, switch, rank):
+    (folder / "tune.py").write_text(SWITCH)
+    flags = "--model_name_or_path Qwen/Qwen2.5-1.5B --per_device_train_batch_size 1 --max_seq_length 512"
+    (folder / "run.sh").write_text(f"accelerate launch --num_processes 2 tune.py {flags} {switch}\n")
+    said = cfglint("facts", "run.sh", "--gpu", "h100-sxm:2", "--format", "json").stdout
+    (job,) = json.loads(said)["jobs"]
+    assert job["facts"]["lora_rank"]["value"] == rank
