@@ -75,6 +75,8 @@ TOLD = [
     (ARGS, "fused_loss", "none"),
     (CLM, "seq_len", 1024),
     (CLM, "packing", True),
+    (CLM + "max_seq_length: 4096\n", "seq_len", 4096),
+    (CLM + "max_seq_length: 4096\n", "packing", False),
     (ARGS + "max_seq_length: 128\n", "seq_len", 128),
     (ARGS, "seq_len", None),
     (ARGS, "dataloader_workers", 0),

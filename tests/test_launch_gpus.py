@@ -93,6 +93,16 @@ def test_a_launch_that_states_its_processes_needs_no_count(launch, capsys):
     assert not needs & {"num_gpus", "gpu.count", "gpus_per_node"}
 
 
+def test_machines_of_a_cluster_have_the_gpus_of_their_processes(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.sh").write_text(
+        f"torchrun --nproc_per_node 8 --nnodes $SLURM_NNODES -m trl.scripts.sft {TRL}\n", "utf-8"
+    )
+    (job,) = read(capsys, "check", "--gpu", "a40")["jobs"]
+    assert job["gpus"] == 8
+    assert job["ask"] == "its number of machines is set outside the script: add :N to --gpu"
+
+
 def test_more_processes_than_there_are_gpus_are_an_error(launch, capsys):
     codes = {
         (finding["code"], finding["level"])

@@ -392,7 +392,9 @@ def read_from(name: str, values: Values) -> list[Path]:
 
 def count_question(values: Values) -> str:
     """Ask for the number of GPUs, and say why a machine's own is not enough."""
-    outside = "its number of processes is set outside the script"
+    each = values.view is not None and values.view.get((_LAUNCH, "processes_per_node"))
+    what = "machines" if is_number(each) else "processes"
+    outside = f"its number of {what} is set outside the script"
     return f"{outside if _starts(values) else 'nothing says how many it runs on'}: add :N to --gpu"
 
 
