@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
 from cfglint.document.reading import read_text
@@ -13,8 +16,9 @@ from cfglint.record import replace
 from cfglint.repair import search
 from cfglint.repair.apply import repair
 from cfglint.repair.attach import attach
+from cfglint.repair.options import Options
 from cfglint.repair.together import distinct
-from cfglint.repair.tracks import Option
+from cfglint.repair.tracks import OF_ITSELF, Option
 
 TOY = """
 fact toy.rate: fraction "a share"
@@ -273,3 +277,27 @@ def test_a_fix_says_what_stops_the_job_all_the_same() -> None:
     told = {each.code: each for each in found}
     assert told["PRF921"].fix is None
     assert told["PRF922"].fix.effect.startswith("alone it does not let the job run: PRF921 (lost) has no fix")
+
+
+def test_what_one_search_worked_out_serves_the_next(monkeypatch) -> None:
+    made: Counter[tuple[object, ...]] = Counter()
+    read: Counter[tuple[object, ...]] = Counter()
+    option, progress = Options._option, search.Search._read
+
+    def counted_option(self, track, i):
+        if track.knob.domain in OF_ITSELF:
+            made[self.judged, track.knob.name, str(track.values[i])] += 1
+        return option(self, track, i)
+
+    def counted_read(self, facts):
+        read[self.lenient, tuple(self.goals), str(sorted(facts.items()))] += 1
+        return progress(self, facts)
+
+    monkeypatch.setattr(Options, "_option", counted_option)
+    monkeypatch.setattr(search.Search, "_read", counted_read)
+    run = Run(load({}), [parse_target("a40")])
+    path = Path(__file__).parents[1] / "examples" / "grpo_one_gpu.yaml"
+    judgements = run.judged(run.subjects(read_text(path.read_text(), path.name), judge_broken=True)[0])
+    attach(run, judgements, list(run.findings(judgements)))
+    assert sum(made.values()) == len(made) > 1
+    assert sum(read.values()) == len(read) > 1

@@ -153,16 +153,12 @@ def _unlikely(case: Case) -> tuple[int, ...]:
 
 
 def _ranged(values: Values) -> list[str]:
-    return [let.removeprefix(_WIDE) for let in values.pack.lets if let.startswith(_WIDE)]
+    return [let.removeprefix(_WIDE) for let in values.pack.lets_from(_WIDE)]
 
 
 def highest(value: object) -> float:
     """Return the upper bound of a number or a range."""
     return value.hi if isinstance(value, Interval) else value if is_number(value) else INF
-
-
-def _named(values: Values, prefix: str) -> list[str]:
-    return [let.removeprefix(prefix) for let in values.pack.lets if let.startswith(prefix)]
 
 
 def listed(name: str, values: Values, prefixes: Sequence[str] = (_EVERY, _WIDE)) -> list[object] | None:

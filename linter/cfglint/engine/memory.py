@@ -185,8 +185,9 @@ def _case(case: Case) -> MemoryCase:
 
 def _deciding(values: Values) -> list[CompiledRule]:
     """Return the rules on memory that apply to a job."""
-    scope = values.get("framework.name"), values.version
-    return [rule for rule in values.pack.rules if decides(rule) and rule.covers(*scope)]  # type: ignore[arg-type]
+    scope, pack = (values.get("framework.name"), values.version), values.pack
+    pack.deciding = pack.deciding or [rule for rule in pack.rules if decides(rule)]
+    return [rule for rule in pack.deciding if rule.covers(*scope)]  # type: ignore[arg-type]
 
 
 def shown_fact(pack: Pack, name: str, value: object) -> str:

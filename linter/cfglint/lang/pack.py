@@ -81,6 +81,8 @@ class Pack(Record):
     ranged: dict[str, tuple[Any, ...]] = field(factory=dict)  # see engine/judge.py
     ways: dict[str | None, dict[str, Any]] = field(factory=dict)  # what computes names, see facts.py
     read: dict[str, frozenset[tuple[str | int, ...]]] = field(factory=dict)  # see engine/typed.py
+    deciding: list[CompiledRule] = field(factory=list)  # see engine/memory.py
+    _prefixed: dict[str, tuple[str, ...]] = field(factory=dict)
     shipped: int = 0  # so many rules come with cfglint, where others are somebody's own
     _cold: Callable[[], Trees] | None = None
 
@@ -103,7 +105,15 @@ class Pack(Record):
         self.number_paths.clear()
         self.ranged.clear()
         self.read.clear()
+        self.deciding.clear()
+        self._prefixed.clear()
         self._cold = cold
+
+    def lets_from(self, prefix: str) -> tuple[str, ...]:
+        """Return the lets whose names begin with ``prefix``."""
+        if prefix not in self._prefixed:
+            self._prefixed[prefix] = tuple(name for name in self.lets if name.startswith(prefix))
+        return self._prefixed[prefix]
 
     def symbols(self) -> Symbols:
         """Return the trees of all definitions."""

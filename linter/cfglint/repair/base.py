@@ -91,7 +91,7 @@ class Base(Record):
         self.rules = [*run.rules(judged.subject, values), *aside]
         for rule in self.rules:
             self._here.note(rule.code, rule.test)
-        self.results = tuple(name for name in values.pack.lets if name.startswith(_RESULTS))
+        self.results = values.pack.lets_from(_RESULTS)
         for name in self.results:
             values.noting(name, itemgetter(name))
         self.subject = settled(judged.subject, values)

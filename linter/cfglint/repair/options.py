@@ -35,7 +35,7 @@ from cfglint.repair.others import for_a_launcher, for_several
 from cfglint.repair.price import lays_out, overfills_host, points, regroups
 from cfglint.repair.reasoned import has_reason
 from cfglint.repair.results import as_if_it_ran, is_same, probe, rests_apart, risk_to_results
-from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced, risk_of, worse
+from cfglint.repair.tracks import OF_ITSELF, SHORT, UNPRICED, Broken, Option, Track, priced, risk_of, worse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,9 +84,8 @@ class Options(Record):
             track for name in names if name in knobs for track in self._tracks(knobs[name], requirement)
         )
         for number, track in enumerate(chain(tracks, self._of_keys(requirement)), 1):
-            track.number = number
-            track.make = self._key_option if isinstance(track.values[0], dict) else self._option
-            yield track
+            make = self._key_option if isinstance(track.values[0], dict) else self._option
+            yield replace(track, number=number, make=make)
 
     def _of_keys(self, requirement: t.Expr) -> Iterator[Track]:
         """Yield a track for each group of keys that a requirement names and no knob moves, in order."""
@@ -190,6 +189,12 @@ class Options(Record):
         return False
 
     def _tracks(self, knob: t.Knob, requirement: t.Expr) -> list[Track]:
+        """Return a knob's tracks, with the options that were made of them for another requirement."""
+        known, key = self.trials.tracks, (self.judged, knob.name, knob.domain in OF_ITSELF or requirement)
+        known[key] = known[key] if key in known else self._new_tracks(knob, requirement)
+        return known[key]
+
+    def _new_tracks(self, knob: t.Knob, requirement: t.Expr) -> list[Track]:
         old = self.judged.values[knob.name]
         binding, stated = self.writer.origins.of(knob.name).binding, self.writer.stated(knob.name)
         source = binding.source if binding is not None else None
@@ -355,9 +360,8 @@ class Options(Record):
         """Keep the batch as nearly as whole numbers can where fewer GPUs are what there is: never safe."""
         if self.judged.values["gpus.short"] is not True:
             return False
-        if not regroups(
-            option.facts
-        ):  # the processes that go along may keep it, where nobody states its parts
+        # The processes that go along may keep it, where nobody states its parts.
+        if not regroups(option.facts):
             option.risk = worse(option.risk, "optimization")
             return lays_out(option.facts) and isinstance(self.judged.values[_STEPS], _UNSETTLED)
         for partner in partners_of(self.judged, knob)[0]:

@@ -76,7 +76,6 @@ class Search(Record):
     helpful: set[str] = field(factory=set)
     _harmed: dict[str, float] = field(factory=dict)
     _start: int = -1
-    _progress: dict[Key, Progress] = field(factory=dict)
 
     # ── what becomes of the goals ──────────────────────────────────────────────────────────────────────
     def progress(self, options: Sequence[Option]) -> Progress:
@@ -84,10 +83,11 @@ class Search(Record):
         facts = combined(options)
         if facts is None:
             return _IMPOSSIBLE
+        known = self.trials.progress.setdefault((self.lenient, *self.goals), {})
         key = key_of(facts)
-        if key not in self._progress:
-            self._progress[key] = self._read(facts)
-        return self._progress[key]
+        if key not in known:
+            known[key] = self._read(facts)
+        return known[key]
 
     def _read(self, facts: Mapping[str, object]) -> Progress:
         spend(_GOAL * len(self.goals), "values that a fix could take")
@@ -102,12 +102,13 @@ class Search(Record):
         bounded = all(truth is True for goal, truth in zip(self.goals, truths, strict=True) if goal.bounds)
         open_ones = (truth for truth in truths if truth is not True)
         together = False if any(truth is False for truth in truths) else next(open_ones, True)
-        return Progress(together, lambda: tuple(self._missed(values)), bounded)
+        goals = self.goals  # the search may pursue others when the gaps are asked for
+        return Progress(together, lambda: tuple(self._missed(goals, values)), bounded)
 
-    def _missed(self, values: Sequence[Values]) -> Iterator[float]:
+    def _missed(self, goals: Sequence[Goal], values: Sequence[Values]) -> Iterator[float]:
         """Yield by how much each bound of each goal is missed at worst, in base units."""
         evaluator, numbered = self.trials.run.finder.evaluator, self.trials.on_some_numbers
-        for goal, own in zip(self.goals, values, strict=True):
+        for goal, own in zip(goals, values, strict=True):
             for node in goal.gaps:
                 try:
                     gaps = [evaluator(node, own)[0]]
@@ -166,7 +167,6 @@ class Search(Record):
     def pursue(self, goals: Sequence[Goal]) -> None:
         """Search for other goals from now on."""
         self.goals = list(goals)
-        self._progress.clear()
         self._harmed.clear()
 
     @property
@@ -490,6 +490,5 @@ class Search(Record):
     def _in_vain(self, tracks: Sequence[Track]) -> bool:
         """Whether the goals about memory are missed whatever is moved, others among them or not."""
         bounded = [goal for goal in self.goals if goal.bounds]
-        own = self if len(bounded) == len(self.goals) else replace(self, goals=bounded, _progress={})
-        furthest = utmost(own, tracks) if bounded else None
+        furthest = utmost(replace(self, goals=bounded), tracks) if bounded else None
         return furthest is not None and furthest[0] > 0

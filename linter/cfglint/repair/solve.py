@@ -58,6 +58,7 @@ class Solver(Record):
     helpful: dict[str, set[str]] = field(factory=dict)
     first: dict[tuple[Goal, ...], Repair] = field(factory=dict)
     _goals: dict[str, tuple[Goal, ...]] = field(factory=dict)
+    _held_goals: dict[tuple[str, Judged], Goal] = field(factory=dict)
     _repairs: dict[tuple[object, ...], Repair | None] = field(factory=dict)
     _writers: dict[Judged, Writer] = field(factory=dict)
     _on_target: dict[tuple[str, Judged], bool] = field(factory=dict)
@@ -285,7 +286,7 @@ class Solver(Record):
             compiled = next((r for r in base.rules if r.code == code), None)
             was = base.before.get(code)
             if compiled is not None and (was is None or was.truth is not False):
-                yield Goal(judged, compiled, rule, held=True)
+                yield self._held_goals.setdefault((code, judged), Goal(judged, compiled, rule, held=True))
 
     def likely(self, goals: Sequence[Goal], allowed: Allowed = SAFE) -> Repair | None:
         """Return moves that reach the goals, where another rule may be broken then: the cheapest."""

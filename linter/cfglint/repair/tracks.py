@@ -47,6 +47,7 @@ NEIGHBOURS, _EACH, _EIGHTH = (
     8,
 )  # whole numbers on either side: each of the near ones, then each eighth
 SHORT = 16  # values of a track that are simply tried one after the other
+OF_ITSELF = ("values", "halving", "doubling")  # domains whose values rest on no requirement
 RISKS = {"none": 1, "numerics": 3, "optimization": 6, "data": 20}  # what a point counts for; the worst last
 UNSAFE = 1_000  # points; no repair that keeps the results costs that much
 UNPRICED = t.Move("any", 1)  # a move of which a knob says nothing

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged, Subject, Verdict
     from cfglint.facts import Steps, Values
     from cfglint.lang.pack import CompiledRule
+    from cfglint.repair.along import Progress
     from cfglint.repair.base import Facts, Key
-    from cfglint.repair.tracks import Option
+    from cfglint.repair.tracks import Option, Track
     from cfglint.text import Edit
 
 _TRIALS = "values that a fix could take"
@@ -76,6 +77,8 @@ class Trials(Record):
     count: int = field(default=0, init=False)
     keys: dict[str, Steps] = field(factory=dict, init=False)  # those that moves speak of, by their names
     hosted: dict[str, Option] = field(factory=dict, init=False)  # moves that no host holds, by knob
+    tracks: dict[tuple[Judged, str, object], list[Track]] = field(factory=dict, init=False)  # by knob, too
+    progress: dict[tuple[object, ...], dict[Key, Progress]] = field(factory=dict, init=False)  # by goals
     _last: Collection[str] = field(
         default=(), init=False
     )  # the facts of the last trial, of which so many were taken over
