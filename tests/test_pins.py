@@ -276,3 +276,23 @@ def test_a_notebook_pins_what_it_installs(tmp_path, capsys):
         assert {each["code"] for each in found} == codes
     assert of_installs("pip install trl==0.14.0\n# pip install trl==0.9.0\n", "trl") == ((0, 14), 1)
     assert of_installs("pip install trl==0.14.0\npip install trl==0.9.0\n", "trl") is None
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "applicability"),
+    [
+        ("4.37.2", "", "unsafe"),
+        ("4.46.0", "", "safe"),
+        ("4.37.2", "--block_size 512", "safe"),  # full blocks have as many tokens each
+    ],
+)
+def test_an_older_trainer_averages_the_tokens_of_a_micro_batch(
+    tmp_path, capsys, version, flags, applicability
+):
+    (tmp_path / "requirements.txt").write_text(f"transformers=={version}\n")
+    given = f"--per_device_train_batch_size 8 --gradient_accumulation_steps 1 --bf16 True {flags}"
+    (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node 2 run_clm.py --output_dir o {given}\n")
+    own = ["--rule", "micro_batch_size <= 4", "--select", "CLI", "--format", "json"]
+    main(["check", str(tmp_path / "run.sh"), "--gpu", "a40:2", *own])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["fix"]["applicability"] == applicability
