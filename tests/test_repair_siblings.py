@@ -253,3 +253,15 @@ def test_llamafactorys_files_are_named_where_they_may_be(
     assert fix.applicability == shows
     assert ("ds_z3_offload_config.json" in fix.title) == (shows == "safe")
     assert ("offload_optimizer.device to cpu" in fix.title) == (shows == "display")
+
+
+def test_a_file_that_shards_nothing_has_siblings_too(tmp_path: Path) -> None:
+    folder = tmp_path / "examples" / "deepspeed"
+    folder.mkdir(parents=True)
+    for stage in (0, 3):
+        parts = {**AUTO, "zero_optimization": {"stage": stage}}
+        (folder / f"ds_z{stage}_config.json").write_text(json.dumps(parts))
+    text = FACTORY.replace("ds_z3", "ds_z0")
+    fix = found_in(tmp_path, text, "h100-sxm:8", "MEM105", str(tmp_path / "tune.yaml")).fix
+    assert fix is not None
+    assert "deepspeed to examples/deepspeed/ds_z3_config.json" in fix.title

@@ -130,6 +130,7 @@ def _kind(config: Mapping[str, object]) -> str | None:
     if type(stage) is not int or states is None or weights is None:
         return None
     kinds = {
+        (0, False, False): "zero0",  # only ever the one in use
         (1, False, False): "zero1",
         (2, False, False): "zero2",
         (2, True, False): "zero2_offload",
