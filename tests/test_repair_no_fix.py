@@ -233,3 +233,22 @@ def test_a_cut_that_may_be_enough_is_shown_where_nothing_else_is() -> None:
     assert finding.unfixed.startswith("only what cuts long samples")
     cut = next(one for one in finding.alternatives if "max_packed_tokens" in one.title)
     assert (cut.applicability, cut.certainty) == ("unsafe", "may")
+
+
+LONG_ANSWERS = """
+python3 -m openrlhf.cli.train_ppo_ray --pretrain Qwen/Qwen2.5-Math-7B \\
+  --ref_num_nodes 1 --ref_num_gpus_per_node 4 --actor_num_nodes 1 --actor_num_gpus_per_node 4 \\
+  --critic_num_nodes 1 --critic_num_gpus_per_node 4 --vllm_num_engines 4 --vllm_tensor_parallel_size 1 \\
+  --remote_rm_url http://localhost:5000/get_reward --micro_train_batch_size 4 --train_batch_size 256 \\
+  --micro_rollout_batch_size 4 --rollout_batch_size 1024 --n_samples_per_prompt 8 --advantage_estimator gae \\
+  --prompt_max_len 1024 --generate_max_len 3072 --max_len 4096 --init_kl_coef 0.01 --zero_stage 3 --bf16 \\
+  --packing_samples --adam_offload --flash_attn --gradient_checkpointing
+"""
+
+
+def test_what_nearly_does_and_cuts_nothing_goes_before_a_cut() -> None:
+    finding = found_in(LONG_ANSWERS, "rtx-4090", "own.sh")["MEM104"]
+    assert finding.fix is not None
+    assert finding.fix.risk != "data"
+    assert "micro_train_batch_size" in finding.fix.title
+    assert any(one.risk == "data" for one in finding.alternatives)

@@ -265,3 +265,16 @@ def test_a_file_that_shards_nothing_has_siblings_too(tmp_path: Path) -> None:
     fix = found_in(tmp_path, text, "a40:8", "MEM105", str(tmp_path / "tune.yaml")).fix
     assert fix is not None
     assert "deepspeed to examples/deepspeed/ds_z3_config.json" in fix.title
+
+
+def test_states_go_to_the_host_also_where_the_rest_of_the_memory_is_open(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text(json.dumps({**AUTO, "zero_optimization": ZERO["zero3"]}))
+    script = TUNED.replace("meta-llama/Llama-2-13b-hf", "mistralai/Mixtral-8x7B-v0.1").replace("zero2", "ds")
+    script = script.replace("--num_gpus 4 tune.py", "--num_gpus 8 mine/tune.py")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "tune.py").write_text("from mine.elsewhere import train\ntrain(attention='eager')\n")
+    finding = found_in(tmp_path, script, "a100-40gb-pcie:8", "MEM105")
+    # 93 GB of weights on 8 GPUs: 87 GiB of states each. Whether there is a reference, too, nobody says.
+    assert finding.fix is not None
+    assert "offload_param.device to cpu" in finding.fix.title
+    assert (finding.fix.applicability, finding.fix.certainty) == ("display", "may")

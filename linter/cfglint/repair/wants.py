@@ -276,12 +276,16 @@ class Wants(Record):
         yield goals, solver.likely(goals), _NO_RISK, _WELL  # which keeps to what the states alone need
         yield goals, hosted(solver, goals, judged), _NO_RISK, _WELL  # where nobody knows the rest
         if unsafe:
-            yield goals, solver.likely(goals, ANY) or furthest(solver, goals, ANY), _LESS_RISKY, 0.0
+            probable = solver.likely(goals, ANY)
+            yield goals, probable, _LESS_RISKY, 0.0
+            if probable is None or probable.risk == "data":  # first what nearly does, and cuts nothing
+                yield goals, furthest(solver, goals, ANY), _LESS_RISKY, 0.0
             yield goals, anyhow(solver, goals, judged, ANY), _LESS_RISKY, _WELL
         yield goals, afterwards(solver, goals, judged), _NO_RISK, _WELL
         if ways_away(solver, judged, by_hand=True):  # in another file, which is told
             yield goals, solver.likely(goals, _SHOWN), _NO_RISK, _WELL
             yield goals, hosted(solver, goals, judged, by_hand=True), _NO_RISK, _WELL
+            yield goals, furthest(solver, goals, _SHOWN), _NO_RISK, _WELL
         if any(not ANY.over(solver.tracks((goal,))) for goal in goals):  # what no edit of the file can make
             yield goals, solver.best(goals, _SHOWN), _NO_RISK, _WELL
             if unsafe:
