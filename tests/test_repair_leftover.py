@@ -100,3 +100,19 @@ def test_what_a_job_asks_of_slurm_moves_along(head: str, after: str) -> None:
     assert "still asks for" not in fix.effect
     expected = f"#!/bin/bash\n#SBATCH {after}\n{SERVE.replace('size 2', 'size 1')}"
     assert apply_edits(text, fix.edits) == expected
+
+
+RAY = """CUDA_VISIBLE_DEVICES=4,5,6,7 python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo \\
+    actor_rollout_ref.model.path=Qwen/Qwen2.5-0.5B-Instruct data.train_batch_size=64 \\
+    actor_rollout_ref.actor.ppo_mini_batch_size=32 actor_rollout_ref.actor.use_dynamic_bsz=True \\
+    actor_rollout_ref.rollout.name=vllm actor_rollout_ref.rollout.tensor_model_parallel_size=1 \\
+    trainer.n_gpus_per_node=4 trainer.nnodes=1
+"""
+
+
+def test_gpus_that_are_there_are_enough_for_the_job_that_is_given_them() -> None:
+    fix = found_in(RAY, "a40:2")["DOC119"].fix
+    assert fix is not None
+    text = apply_edits(RAY, fix.edits)
+    assert "CUDA_VISIBLE_DEVICES=0,1 " in text
+    assert "trainer.n_gpus_per_node=2 " in text

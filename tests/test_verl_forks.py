@@ -7,6 +7,11 @@ from pathlib import Path
 import pytest
 
 from cfglint.cli import main
+from cfglint.document.reading import Library, read_text
+from cfglint.engine.describe import Origins
+from cfglint.engine.judge import values_for
+from cfglint.engine.run import Run
+from cfglint.repair.write import Writer
 
 REGISTRY = """
 _REMOVEPAD_MODELS = {'llama': 1, 'qwen2': 2, KIND}
@@ -181,3 +186,40 @@ def _released(needs: str, eager: str, frees: str) -> None:
     trainer.n_gpus_per_node=2 trainer.nnodes=1 \\
 """
     Path("run.sh").write_text(RUN.replace("    critic.model.path", flags + "    critic.model.path"), "utf-8")
+
+
+KERNELS = "    use_fused_kernels = config.model.get('use_fused_kernels', False)\n"
+NAMED = f"{KERNELS}    backend = config.model.get('fused_kernel_options', None)\n"
+TORCH = ", fused_kernel_options: {impl_backend: torch}"
+
+
+@pytest.mark.parametrize(
+    ("version", "workers", "options", "takes"),
+    [
+        ((0.0, 4.0, 1.0), "", "", False),  # the forward is not patched without a backend's name
+        ((0.0, 4.0, 1.0), "", TORCH, True),
+        ((0.0, 4.0, 0.0), "", "", True),
+        (None, "", "", False),
+        (None, NAMED, "", False),
+        (None, NAMED, TORCH, True),
+        (None, KERNELS, "", True),
+    ],
+)
+def test_fused_kernels_need_a_backend(version, workers, options, takes, tmp_path, monkeypatch, pack):
+    monkeypatch.chdir(tmp_path)
+    _fork("'gemma': 3")
+    model = f"use_remove_padding: false, use_fused_kernels: false{options}}}\n  actor:\n    checkpoint: {{}}"
+    base = BASE.replace("use_remove_padding: false}\n  actor:", model, 1)
+    Path("verl/trainer/config/own.yaml").write_text(base, "utf-8")
+    Path("verl/workers/fsdp_workers.py").write_text(WORKERS + workers, "utf-8")
+    if not workers:
+        Path("verl").rename("own")
+        Path("run.sh").write_text(RUN.replace("-m verl.", "-m own."), "utf-8")
+    here = {str(path): path.read_bytes() for path in Path().rglob("*.*") if path.is_file()}
+    run = Run(pack, selected=lambda _: False, framework="verl", version=version)
+    run = run.but(library=Library(lambda by, path=None: here.get(path or by)))
+    script = read_text(Path("run.sh").read_text("utf-8"), "run.sh")
+    subject = next(iter(run.subjects(script, judge_broken=True)))
+    writer = Writer(subject, Origins(run.finder.symbols, values_for(subject, {}), {}, subject.framework))
+    way = writer.writes("fused_loss", "chunked")
+    assert (way is not None and writer.patch(way.keys) is not None) == takes

@@ -42,6 +42,7 @@ _SAID = {
     "packs": "the command's program",
     "frees_eagerly": "the command's program",
     "sleeps": "the command's program",
+    "names_kernels": "the command's program",
     "asks_npus": "the command's program",
     "forks": "the command's program",
     "unread": "the command's words that cfglint cannot read",

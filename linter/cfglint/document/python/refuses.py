@@ -33,7 +33,9 @@ _ASKS = re.compile(r"(?<!def )\bcheck_model_support_rmpad\(")
 _EAGER = re.compile(r"assert not \(not [\w.]*\benforce_eager and [\w.]*\bfree_cache_engine\)")
 _SLEEPS = re.compile(r"\benable_sleep_mode\s*=\s*True\b")
 _MAY_SLEEP = re.compile(r"\benable_sleep_mode\s*=\s*[\w.]*config\b")
-# Its workers: what Ray is asked for where the device is Huawei's.
+# Its workers: the backend of fused kernels has to be named.
+_KERNELS = re.compile(r"\bfused_kernel_options\b")
+# What Ray is asked for where the device is Huawei's.
 _NPUS = re.compile(r"""if device_name == ["']npu["']:\s+device_name = ["']NPU["']""")
 
 
@@ -61,6 +63,7 @@ def refused(program: File, project: Modules) -> dict[str, tuple[str, ...]]:
         "packs": packs if says(_ASKS) else (),
         "frees_eagerly": ("true",) if says(_EAGER) else (),
         "sleeps": ("true",) if says(_SLEEPS) and not says(_MAY_SLEEP) else (),
+        "names_kernels": ("true",) if says(_KERNELS) else (),
         "asks_npus": ("true",) if says(_NPUS) else (),
         "forks": ("true",) if texts else (),
     }
