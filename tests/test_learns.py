@@ -4,7 +4,13 @@ import pytest
 
 from cfglint.cli import main
 from cfglint.document.python.declared import plain_flags
-from cfglint.document.python.learns import accumulates, averages_over_ranks, compares, sums_losses
+from cfglint.document.python.learns import (
+    accumulates,
+    averages_over_ranks,
+    averages_over_tokens,
+    compares,
+    sums_losses,
+)
 from cfglint.document.tree import File
 
 
@@ -213,3 +219,38 @@ def test_the_parser_of_a_command_is_the_one_that_has_its_flags():
     assert plain_flags(_program(text), _Alone.imported, [*names, "other"]) is None  # of nine
     lenient = _program(text.replace("parse_args", "parse_known_args"))
     assert plain_flags(lenient, _Alone.imported, names) is None
+
+
+_PADDED = "labels = pad_sequence(labels, padding_value=-100)\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "averages"),
+    [
+        ("sft.py", _PADDED + "loss = model(**batch).loss / args.accum\nloss.backward()\n", True),
+        ("sft.py", _PADDED + "loss = output['loss']\naccelerator.backward(loss)\n", True),
+        ("sft.py", _PADDED + "loss = F.cross_entropy(logits.view(-1, n), labels)\nloss.backward()\n", True),
+        ("sft.py", "loss = (nll * loss_mask).sum() / loss_mask.sum()\nloss.backward()\n", True),
+        ("sft.py", "c = DataCollatorForSeq2Seq(t)\nloss = model(**batch).loss\nloss.backward()\n", True),
+        # full blocks, classes, a mean over each sample
+        (
+            "clm.py",
+            "group_texts(d)\nc = DataCollatorForLanguageModeling(t)\nloss = o.loss\nloss.backward()\n",
+            False,
+        ),
+        ("cls.py", "loss = F.cross_entropy(logits, labels)\nloss.backward()\n", False),
+        ("grpo.py", "loss = ((l * loss_mask).sum(1) / loss_mask.sum(1)).mean()\nloss.backward()\n", False),
+        # divided by the tokens of all passes
+        (
+            "sft.py",
+            _PADDED + "loss = F.cross_entropy(x, labels, reduction='sum') / n\nloss.backward()\n",
+            False,
+        ),
+        ("sft.py", _PADDED + "loss = model(**b).loss * n / step_tokens\nloss.backward()\n", False),
+        # pairs, and a trainer's loop, which is not here
+        ("step2_reward/main.py", _PADDED + "loss = outputs['loss']\nengine.backward(loss)\n", False),
+        ("sft.py", _PADDED + "loss = model(**batch).loss\ntrainer.train()\n", False),
+    ],
+)
+def test_the_tokens_of_a_pass(path, text, averages):
+    assert averages_over_tokens(_program(text, path), _Alone()) is averages

@@ -62,13 +62,12 @@ _MODEL_CALLS = {"LoraConfig": "adapts", "get_peft_model": "adapts", "BitsAndByte
 _PLAIN = ("transformers.Trainer", "transformers.Seq2SeqTrainer")
 _READS = {"yaml", "omegaconf", "ruamel", "toml", "tomli", "tomllib", "hydra"}
 # As HfArgumentParser reads a truth (transformers/hf_argparser.py: string_to_bool).
-_TRUTHS = {
-    **dict.fromkeys(("yes", "true", "t", "y", "1"), True),
-    **dict.fromkeys(("no", "false", "f", "n", "0"), False),
-}
+_TRUTHS = dict.fromkeys(("yes", "true", "t", "y", "1"), True)
+_TRUTHS |= dict.fromkeys(("no", "false", "f", "n", "0"), False)
 _ASKED = {  # of a program and its modules, each once
     "sums_losses": learns.sums_losses,
     "averages_ranks": learns.averages_over_ranks,
+    "averages_tokens": learns.averages_over_tokens,
     "whole_groups": learns.takes_whole_groups,
     "repeats_prompts": learns.repeats_prompts,
     "counts_micro": counts_micro,

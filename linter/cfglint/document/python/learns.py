@@ -34,6 +34,23 @@ _OVER_RANKS = re.compile(
     r"\*=?\s*[\w.(]*\b(?:device_count|get_world_size|world_size|num_processes|num_gpus|n_gpus?)\b"
 )
 _WHOLE_STEP = re.compile(r"\bnum_items_in_batch\b")  # of all its micro-batches
+# A loss that is a mean over a pass's tokens: the model's own, torch's default, and one by a mask.
+_MEAN = re.compile(
+    r"""(?i)\bloss\w*\s*[+:]?=[^\n]*(?:\.loss\b|\[["']loss["']\])|\bloss\s*=\s*(?:\w+\([^\n]*\)|outputs?)\[0\]"""
+    r"""|(?:\bCrossEntropyLoss|\bcross_entropy)\((?![^()]*(?:\([^()]*\)[^()]*)*\breduction\s*=)"""
+    r"""|/\s*\(?[\w.]*mask\w*\.sum\(\)"""
+)
+# Labels that do not count, of which samples have more or fewer, and blocks of text without any.
+_UNCOUNTED = re.compile(
+    r"(?i)(?<![\w.])-100\b|\bignore_(?:index|token)|\b(?:loss|label|completion)_?masks?\b"
+)
+_PADS = re.compile(r"\bDataCollatorFor(?:Seq2Seq|LanguageModeling|Completion)")
+_BLOCKS = re.compile(r"\bgroup_texts\b|\bConstantLengthDataset\b")
+_BY_TOKENS = re.compile(
+    r"""(?i)\bloss\w*[^\n]*[*/][^\n]*\b\w*tokens?\b|\breduction\s*=\s*["']sum["']|\bnum_items_in_batch\b"""
+)
+# Programs whose loss is one a pair, or one a sample, by their names.
+_OF_PAIRS = re.compile(r"(?i)reward|(?<![a-z])(?:rm|prm|orm)(?![a-z])|dpo|kto|simpo|classif")
 # A file that a program writes what it was told to, and one that it reads.
 _WRITES = re.compile(r"""\bopen\(\s*args\.(config(?:_file|_path)?)\s*,\s*["']w""")
 _OPENS = re.compile(r"""(?:open|load|read|from)\w*\(\s*args\.config\w*\s*(?:\)|,(?!\s*["']w))""")
@@ -108,6 +125,23 @@ def averages_over_ranks(program: File, project: Modules) -> bool:
     """
     texts = [text for _, text in _texts(program, project)]
     return any(_OVER_RANKS.search(text) and not _WHOLE_STEP.search(text) for text in texts)
+
+
+def averages_over_tokens(program: File, project: Modules) -> bool:
+    """Whether a loop of one's own takes the mean over the tokens that count in a pass, of unequal samples.
+
+    Divided by the passes, it weighs each sample by the others of its pass. What divides by tokens may count
+    those of all passes. A loop of which none of this is to be read stays unknown.
+    """
+    if _OF_PAIRS.search("/".join(program.path.replace(os.sep, "/").split("/")[-2:])):
+        return False
+    texts = [text for _, text in _texts(program, project)]
+    loops = [text for text in texts if ".backward(" in text]
+    if not any(_MEAN.search(text) for text in loops) or any(_BY_TOKENS.search(text) for text in loops):
+        return False
+    if any(_UNCOUNTED.search(text) for text in texts):
+        return True
+    return any(_PADS.search(text) for text in texts) and not any(_BLOCKS.search(text) for text in texts)
 
 
 def splits_sequences(program: File, _: Modules) -> str:

@@ -1,0 +1,83 @@
+"""Whose tokens a loss is a mean of, framework by framework: another micro-batch weighs them differently."""
+
+from __future__ import annotations
+
+import pytest
+
+from cfglint.document.reading import read_text
+from cfglint.engine.run import Run
+from cfglint.hardware.target import parse_target
+from cfglint.lang.pack import load
+
+PACK = load()
+Version = tuple[float, ...] | None
+MEGATRON = "--tensor-model-parallel-size 1 --num-layers 8 --hidden-size 512 --micro-batch-size 8"
+NEMO = "trainer.devices=8 model.tensor_model_parallel_size=1 model.micro_batch_size=8"
+OWN = "--model_name_or_path a/b --per_device_train_batch_size 8 --learning_rate 1e-5 --max_len 512"
+NEOX = "{num_layers: 8, hidden_size: 512, pipe_parallel_size: 0, train_micro_batch_size_per_gpu: 8, MORE}"
+TUNE = """
+model: {_component_: torchtune.models.llama3_1.llama3_1_8b}
+optimizer: {_component_: torch.optim.AdamW}
+batch_size: 8
+"""
+PPO = """
+policy_model: {_component_: torchtune.models.mistral.mistral_7b}
+optimizer: {_component_: torch.optim.AdamW}
+ppo_batch_size: 32
+gradient_accumulation_steps: 4
+"""
+XTUNER = """
+from mmengine.dataset import DefaultSampler
+from xtuner.dataset import process_hf_dataset
+from xtuner.dataset.map_fns import alpaca_map_fn, pretrain_map_fn
+from xtuner.model import SupervisedFinetune
+
+model = dict(type=SupervisedFinetune, llm=dict(pretrained_model_name_or_path="a/b"))
+train_dataset = dict(type=process_hf_dataset, dataset_map_fn=MAP, max_length=2048, pack_to_max_length=True)
+train_dataloader = dict(batch_size=8, dataset=train_dataset)
+optim_wrapper = dict(accumulative_counts=2)
+"""
+
+
+def grouping(text: str, path: str, framework: str | None = None, version: Version = None) -> object:
+    run = Run(PACK, targets=(parse_target("a100-80gb:8"),), framework=framework, version=version)
+    (subject,) = run.subjects(read_text(text, path), judge_broken=False)
+    (judged,) = run.judged(subject)
+    return judged.values["results.grouping"]
+
+
+@pytest.mark.parametrize(
+    ("command", "averaged"),
+    [
+        (f"torchrun pretrain_gpt.py {MEGATRON}", 0),  # full blocks
+        (f"torchrun pretrain_gpt.py {MEGATRON} --sft", 8),
+        (f"torchrun pretrain_gpt.py {MEGATRON} --sft --calculate-per-token-loss", 0),
+        (f"torchrun pretrain_bert.py {MEGATRON}", 8),  # as many words as are masked
+        (f"torchrun finetune_llama.py {MEGATRON} --finetune_hf_dataset", 8),
+        (f"python train_gpt_sft.py {NEMO}", 8),
+        (f"python train_gpt_dpo.py {NEMO}", 0),  # a mean over pairs
+        (f"python megatron_gpt_pretraining.py {NEMO}", 0),
+        (f"torchrun --nproc_per_node 8 train_sft.py {OWN}", 8),  # of which no code is here
+        (f"torchrun --nproc_per_node 8 train_vit.py {OWN}", 0),
+        ("torchrun --nproc_per_node 8 finetuning.py --model_name a/b --lr 1e-4 --batch_size_training 8", 8),
+    ],
+)
+def test_the_tokens_of_a_command(command: str, averaged: int) -> None:
+    assert grouping(f"{command}\n", "run.sh") == averaged
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "version", "averaged"),
+    [
+        (TUNE, "a.yaml", None, 0),  # over the tokens of the whole step
+        (TUNE, "a.yaml", (0, 3, 1), 8),
+        (PPO, "a.yaml", None, 8),
+        (NEOX.replace("MORE", "train_iters: 9"), "a.yml", None, 0),
+        (NEOX.replace("MORE", "pack_impl: unpacked"), "a.yml", None, 8),
+        (NEOX.replace("MORE", "pack_impl: unpacked, train_impl: dpo"), "a.yml", None, 0),
+        (XTUNER.replace("MAP", "alpaca_map_fn"), "a.py", None, 8),  # prompts do not count
+        (XTUNER.replace("MAP", "pretrain_map_fn"), "a.py", None, 0),
+    ],
+)
+def test_the_tokens_of_a_config(text: str, path: str, version: Version, averaged: int) -> None:
+    assert grouping(text, path, "torchtune" if version else None, version) == averaged
