@@ -75,11 +75,14 @@ def of_package(
 ) -> tuple[tuple[float, ...] | None, str, int] | None:
     """Return the version of a framework whose package is in one folder, the file that says it, and the line.
 
-    The version is None where the package does not say one. A clone of its project may lie in the folder.
+    The version is None where the package does not say one. A clone of its project may lie in the folder. Of
+    packages of one name, the framework's is the one with a file that the name goes on with.
     """
+    framework, _, own = framework.partition("/")
     places = (framework, f"src/{framework}")
     for folder in (*places, *(f"{framework}/{place}" for place in places)):
-        mark = next((f"{folder}/{mark}" for mark in _MARKS if read(f"{folder}/{mark}") is not None), None)
+        marks = (f"{folder}/{mark}" for mark in ((own,) if own else _MARKS))
+        mark = next((each for each in marks if read(each) is not None), None)
         if mark is None:
             continue
         for name in (*_PACKAGE, *(_IN_SRC if posixpath.dirname(folder).endswith("src") else ())):

@@ -262,7 +262,7 @@ class Pins:
     def _inside(self, at: str, framework: str, by: str) -> tuple[tuple[float, ...] | None, str] | None:
         """Return the version that the files of one folder pin, and where."""
         below, names = self._listed(at)
-        here = framework in below or "src" in below
+        here = framework.partition("/")[0] in below or "src" in below
         if not names and not here:
             return None
         from cfglint.command.pins import of_package, pinned  # few folders have such files

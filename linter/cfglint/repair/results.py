@@ -39,6 +39,7 @@ _OTHERS = {  # told where they move
     "results.negatives": "samples that the loss compares",
     "results.summed": "passes whose gradients are added up undivided",
     "results.grouping": "micro-batch whose tokens are averaged",
+    "results.round": "answers generated at a time",
 }
 _RISKS = {
     "results.longest": "data",
