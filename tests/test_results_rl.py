@@ -156,7 +156,8 @@ VERL = (
         ("", (0, 22, 0), 0),
         ("loss_type: dr_grpo", (0, 21, 0), 0),
         ("loss_type: bnpo", (1, 9, 0), 4),
-        ("use_liger_kernel: true", (1, 9, 0), 4),
+        ("use_liger_kernel: true", (1, 9, 0), 0),  # the pass is the round
+        ("use_liger_kernel: true\ngradient_accumulation_steps: 2", (1, 9, 0), 4),
         ("use_liger_kernel: true\nloss_type: grpo", (1, 9, 0), 0),
         ("entropy_coef: 0.01", (1, 9, 0), 0),
         ("entropy_coef: 0.01\nloss_type: grpo", (1, 9, 0), 4),
