@@ -168,3 +168,11 @@ def test_files_of_a_folder_that_is_not_here_may_be_others(project, level):
     assert level("DOC121", "run.sh") == "error"
     project(run_DOT_sh=f"cd /home/me/elsewhere\n{command}")
     assert level("DOC121", "run.sh") == "warning"
+
+
+def test_processes_that_each_launch_gives_are_not_the_files(project, cfglint):
+    project(acc_DOT_yaml="distributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 8\n")
+    check = ("check", "acc.yaml", "--gpu", "rtx-3090:2", "--format", "concise")
+    assert "DOC105" in cfglint(*check).stdout
+    project(run_DOT_sh="accelerate launch --config_file acc.yaml --num_processes 8 train.py\n")
+    assert "DOC105" not in cfglint(*check).stdout

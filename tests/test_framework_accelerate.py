@@ -13,6 +13,7 @@ from cfglint.document.reading import read, read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.values import needs_of
+from cfglint.repair.solve import solver_of
 
 if TYPE_CHECKING:
     from cfglint.facts import Values
@@ -176,6 +177,24 @@ def test_fewer_gpus_take_shards_before_parts_of_a_sequence(pack: Pack, split: in
     assert fix.applicability == "unsafe"
     assert "sp_size" not in fix.title
     assert "dp_shard_size to 1" in fix.title
+
+
+@pytest.mark.parametrize("machines", [2, 16, 32, 64])
+@pytest.mark.parametrize("kind", ["MULTI_GPU", "DEEPSPEED"])
+def test_one_machine_is_left_of_however_many(pack: Pack, kind: str, machines: int) -> None:
+    text = f"distributed_type: {kind}\nmachine_rank: 0\nnum_machines: {machines}\n"
+    run = Run(pack, [parse_target("rtx-3090:2")])
+    assert check_file(run, read_text(f"{text}num_processes: {machines * 8}\n", "c.yaml"))
+    (fix,) = [f.fix for f in run.report.findings if f.code == "DOC105"]
+    assert fix is not None
+    assert "set num_processes to 2 and num_machines to 1" in fix.title
+
+
+def test_a_fact_that_is_another_has_its_key(pack: Pack) -> None:
+    run = Run(pack, [parse_target("rtx-3090:2")])
+    text = "distributed_type: MULTI_GPU\nnum_machines: 2\nnum_processes: 16\n"
+    (judged,) = run.judged(run.subjects(read_text(text, "c.yaml"), judge_broken=True)[0])
+    assert solver_of(run, [judged]).writer(judged).origins.key("num_nodes") == "num_machines"
 
 
 OTHERS = [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cfglint.document.launched import started_with, trained_with
+import pytest
+
+from cfglint.document.launched import decided_by, started_with, trained_with
 
 
 class _Project:
@@ -53,3 +55,31 @@ def test_trainers_that_are_given_the_file_tell_what_a_process_takes():
         ("/job/four.py", sized.format("").replace("ours", "other") + "# not ours.json\n"),
     )
     assert trained_with(project, "/job/conf/ours.json") == [4, 12]
+
+
+_OURS = "accelerate launch --config_file configs/ours.yaml --num_processes $N train.py\n"
+_BARE = _OURS.replace("--num_processes $N ", "")
+
+
+@pytest.mark.parametrize(
+    ("others", "decided"),
+    [
+        ([], ["num_processes"]),
+        ([("/job/two.sh", f"FILE=ours.yaml\n{_OURS.replace('ours.yaml', '$FILE')}")], ["num_processes"]),
+        ([("/job/two.sh", f"# {_BARE}")], ["num_processes"]),
+        ([("/job/two.sh", _BARE.replace("configs/ours", "other/ours"))], ["num_processes"]),
+        ([("/job/README.md", f"With ours.yaml:\n\n```bash\n$ {_OURS}```\n")], ["num_processes"]),
+        ([("/job/README.md", f"With ours.yaml:\n\n```bash\n$ {_BARE}```\n")], []),
+        ([("/job/two.sh", _BARE)], []),
+        ([("/job/two.sh", _BARE.replace("configs", "$FOLDER"))], []),
+        ([("/job/two.sh", "bash start.sh configs/ours.yaml\n")], []),
+        ([("/job/two.py", "run(['accelerate', 'launch', '--config_file', 'configs/ours.yaml'])\n")], []),
+    ],
+)
+def test_what_each_command_that_is_given_the_file_sets_itself(others, decided):
+    project = _Project(("/job/run.sh", _OURS), *others)
+    assert decided_by(project, "/job/configs/ours.yaml") == decided
+
+
+def test_a_file_that_no_command_is_given_decides_by_itself():
+    assert decided_by(_Project(("/job/run.sh", "python train.py\n")), "/job/configs/ours.yaml") == []

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 
+from cfglint.document.project import GUIDES, commands_in
 from cfglint.document.reading import read_text
 from cfglint.document.shell.processes import below, whole
-from cfglint.document.tree import SCRIPTS, Mapping, Scalar, child, walk
+from cfglint.document.tree import PROGRAMS, SCRIPTS, Mapping, Scalar, Unresolved, child, walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
     from cfglint.document.project import Project
     from cfglint.document.tree import Document
 
+_FRAME = re.compile(r"(?m)^[ \t]*(?:```[^\n]*|~~~[^\n]*|[$>] )")  # of a guide's commands
 _COMMENTED = re.compile(r"(?m)^#+[ \t]?")
 _MOST = 20  # scripts that name one file
 _KIND = ".json"  # of the configs that launchers are given
 _MICRO, _STEPS = "per_device_train_batch_size", "gradient_accumulation_steps"
 _NAMES = "deepspeed_config_file"  # what names DeepSpeed's file in accelerate's
 _COUNTS = ("processes", "visible_gpus")
+_STARTING = (*SCRIPTS, *GUIDES, *PROGRAMS, ".yaml", ".yml")  # what may start a command with a file
+_UNTOLD: frozenset[str] = frozenset()
 
 
 def started_with(project: Project, path: str) -> list[int]:
@@ -66,6 +70,51 @@ def trained_with(project: Project, path: str) -> list[int]:
     return sorted(found - {0})
 
 
+def decided_by(project: Project, path: str) -> list[str]:
+    """Return the keys of accelerate's file at ``path`` that each command of the project with it sets itself.
+
+    A flag goes before the file's key (accelerate/commands/launch.py:1272-1277). Without a command that is
+    given the file, or with one that nobody can read, there are none.
+    """
+    own = os.path.abspath(path).replace(os.sep, "/")
+    base = own.rpartition("/")[2]
+    named = [(where, text) for where, text in project.told(path, _STARTING) if base in text]
+    decided: frozenset[str] | None = None
+    for where, text in named if len(named) <= _MOST else ():
+        for flags in _flags_beside(where, text, own):
+            decided = flags if decided is None else decided & flags
+            if not decided:
+                return []
+    return sorted(decided or ())
+
+
+def _flags_beside(where: str, text: str, own: str) -> Iterator[frozenset[str]]:
+    """Yield the flags of accelerate's commands that are, or may be, given the file ``own``."""
+    base = own.rpartition("/")[2]
+    said = _FRAME.sub("", commands_in(where, text)) if where.endswith(GUIDES) else text
+    if os.path.abspath(where).replace(os.sep, "/") == own or not _is_live(base, said):
+        return
+    if where.endswith(PROGRAMS):  # what it starts is not followed
+        yield _UNTOLD
+        return
+    of_others = False
+    for document in read_text(said, f"{where}.sh" if where.endswith(GUIDES) else where).documents:
+        flags = below(document.root, "launch", "flags")
+        file = child(flags, "config_file") if isinstance(flags, Mapping) else None
+        if not isinstance(flags, Mapping) or not isinstance(file, Scalar) or base not in file.text:
+            continue
+        of_others = True
+        if isinstance(file, Unresolved) or _is_given(document, own):
+            yield frozenset(flags.entries) - {"config_file"}
+    if not of_others:
+        yield _UNTOLD
+
+
+def _is_live(base: str, text: str) -> bool:
+    """Whether a script names a file outside of its comments."""
+    return any(base in line and not line.lstrip().startswith("#") for line in text.splitlines())
+
+
 def _of_accelerate(project: Project, path: str, own: str) -> Iterator[tuple[str, int | None]]:
     """Yield accelerate's files that name the DeepSpeed file ``own``, with the processes that they start."""
     for where, text in project.told(path, (".yaml", ".yml")):
@@ -79,8 +128,7 @@ def _of_accelerate(project: Project, path: str, own: str) -> Iterator[tuple[str,
 def _numbers(where: str, text: str, own: str) -> Iterator[int]:
     """Yield the numbers of the commands of a script that are given a file; of a folder, one of its files."""
     base = own.rpartition("/")[2]
-    live = any(base in line and not line.lstrip().startswith("#") for line in text.splitlines())
-    for document in read_text(text if live else _COMMENTED.sub("", text), where).documents:
+    for document in read_text(text if _is_live(base, text) else _COMMENTED.sub("", text), where).documents:
         number = next(filter(None, (whole(below(document.root, "launch", name)) for name in _COUNTS)), None)
         if number is not None and (_is_given(document, own) if base else _is_given_one_of(document, own)):
             yield number

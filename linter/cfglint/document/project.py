@@ -27,7 +27,7 @@ TELLING = re.compile(
     r"(?i)\.(?:py|ipynb|sh|bash|slurm|sbatch|toml|cfg|lock|md|rst|ya?ml)$"
     r"|^(?:.*requirements.*\.txt|.*dockerfile.*|makefile|justfile)$"
 )
-_GUIDES = (".md", ".rst")
+GUIDES = (".md", ".rst")
 _COMMANDS = re.compile(r"(?ms)^[ ]*(?:```|~~~).*?^[ ]*(?:```|~~~)|^(?:\t| {4})[^\n]*$")  # in a guide
 # How a package is used: by its name in scripts and requirements, in programs and guides by more than that.
 _NAMED = r"(?i)(?<![a-z0-9])(?:{})(?![a-z0-9])"
@@ -40,7 +40,7 @@ _BY_GUIDE = (
 )
 _USED = {
     **dict.fromkeys((".py", ".ipynb"), _BY_PROGRAM), "": _NAMED,
-    **dict.fromkeys((*_GUIDES, ".yaml", ".yml"), _BY_GUIDE),
+    **dict.fromkeys((*GUIDES, ".yaml", ".yml"), _BY_GUIDE),
 }  # fmt: skip
 
 # A field of a class and no argument `name: int,` of a function; a flag; a key taken out, or a name for one;
@@ -212,8 +212,7 @@ class Project(Record):
             text = self.text(path)
             left -= len(text)
             form = os.path.splitext(path)[1] if not path.endswith("setup.py") else ""
-            said = "\n".join(_COMMANDS.findall(text)) if form in _GUIDES else text
-            if left < 0 or patterns.get(form, patterns[""]).search(said):
+            if left < 0 or patterns.get(form, patterns[""]).search(commands_in(path, text)):
                 return True
         return False
 
@@ -237,6 +236,11 @@ class Project(Record):
             data = self.read(path)
             self._texts[path] = "" if data is None else data[:_MOST].decode("utf-8", "replace")
         return self._texts[path]
+
+
+def commands_in(path: str, text: str) -> str:
+    """Return the commands that a guide shows; of another file, all."""
+    return "\n".join(_COMMANDS.findall(text)) if path.endswith(GUIDES) else text
 
 
 def _is_in(path: str, folder: str) -> bool:

@@ -421,7 +421,7 @@ class Document(Record):
     composed: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     base_of: Callable[[], str] | None = field(default=None, init=False, compare=False)
     used: Callable[[], bool] | None = field(default=None, init=False, compare=False)
-    started: Callable[[str], list[int]] | None = field(default=None, init=False, compare=False)
+    started: Callable[[str], list[Any]] | None = field(default=None, init=False, compare=False)
     strange: Callable[[], list[Any]] | None = field(default=None, init=False, compare=False)
     shelved: Callable[[], dict[str, str]] | None = field(default=None, init=False, compare=False)
     siblings: Callable[[str], list[File]] | None = field(default=None, init=False, compare=False)

@@ -166,6 +166,9 @@ class Origins:
         paths = self.of(name).paths or next(
             (paths for *_, paths, _ in self.values.possible(name) if paths), ()
         )
+        binding = self.of(name).binding
+        if not paths and binding is not None and isinstance(binding.source, t.Name):  # it is another one
+            return self.key(binding.source.name)
         return spoken(paths[0]) if paths else name
 
     def read_from(self, name: str) -> Steps | None:

@@ -184,8 +184,8 @@ class Reading(Record):
             document.names = partial(project.mentions, path, ())
             document.reads_at = partial(project.reads_at, path)
         document.namesake = partial(project.namesake, path)
-        if document.format == "json":
-            document.started = partial(_started_with, project, path)
+        if document.format in ("json", "yaml"):
+            document.started = partial(_launched, project, path)
         if document.format == "yaml" and not block["composes"]:
             document.composed = partial(project.composed, path)
         if document.format == "yaml" and block["composes"] == "hydra":
@@ -387,10 +387,11 @@ def _base_of(project: Project, path: str) -> str:
     return base_of(project, path)
 
 
-def _started_with(project: Project, path: str, what: str) -> list[int]:
+def _launched(project: Project, path: str, what: str) -> list[Any]:
     from cfglint.document import launched  # few rules ask
 
-    return (launched.started_with if what == "started_with" else launched.trained_with)(project, path)
+    found: list[Any] = getattr(launched, what)(project, path)
+    return found
 
 
 def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect:

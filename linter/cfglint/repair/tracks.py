@@ -356,6 +356,7 @@ class Broken(Record):
             numbers.update(old + d for d in range(-_EACH, _EACH + 1))
             lowest = -(-int(old - NEIGHBOURS) // _EIGHTH) * _EIGHTH
             numbers.update(range(lowest, int(old + NEIGHBOURS) + 1, _EIGHTH))
+            numbers.update(2**i for i in range(int(max(old, 0)).bit_length()))  # what people write
         fitting = self._left(sorted(v for v in numbers if kind.low <= v <= kind.high))
         yield self._track([v for v in fitting if v > old], step=1, asked=asked)
         below = self._track([v for v in reversed(fitting) if v < old], step=1, asked=asked)
