@@ -63,9 +63,24 @@ def test_what_rests_on_the_processes_is_mended_with_them() -> None:
     assert not any(each.same for each in fix.results if each.name == "effective batch")
     assert "(131,072 tokens) each GPU then holds 65,536 instead of 9,362" in fix.effect
     assert "3.91 GiB (a vocabulary of 32,000) or 18.6 GiB (a vocabulary of 152,064) of 44.4" in fix.effect
+    here = found_in(command, "rtx-3090:2")["DOC104"]  # whose logits and their gradient take more than it has
+    assert here.fix is None
+    assert "fewer GPUs cannot share a sequence" in here.unfixed
+    assert "as many GPUs as share it now (14)" in here.unfixed
     short = found_in(command.replace("131072", "8192"), "l40s:4")["DOC104"].fix
     assert short is not None
     assert "logits" not in short.effect
+
+
+@pytest.mark.parametrize(("gpu", "offered"), [("l40s:8", True), ("l40s:4", True), ("rtx-3090:2", False)])
+def test_a_few_of_the_gpus_that_a_job_asks_for_are_no_fix(gpu: str, offered: bool) -> None:
+    command = OWN.replace("accelerate launch --num_processes 8", "accelerate launch --num_processes 64")
+    finding = found_in(command.replace("launch", "launch --num_machines 4", 1), gpu)["DOC104"]
+    assert (finding.fix is not None) == offered
+    if not offered:
+        assert "the job asks for 64 GPUs, and there are 2" in finding.unfixed
+        assert "about 32 times as long" in finding.unfixed
+        assert ["run it unchanged on as many GPUs" in each.title for each in finding.alternatives] == [True]
 
 
 DPO = (

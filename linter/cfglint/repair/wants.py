@@ -6,21 +6,27 @@ from functools import partial
 
 from cfglint.document.spoken import spoken
 from cfglint.engine.memory import GIB, bounds_of
+from cfglint.hardware.target import count_facts
+from cfglint.lang.types import is_number
 from cfglint.record import Record, field, replace
 from cfglint.repair.afterwards import afterwards
 from cfglint.repair.allowed import ANY, SAFE, SHOWN
 from cfglint.repair.estimate import middle
+from cfglint.repair.few import asked_of, too_few
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.found import Repair
-from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
+from cfglint.repair.hardware import Market, as_many, hardware_fix, mended_elsewhere
 from cfglint.repair.one_here import one_here
+from cfglint.repair.price import lays_out
 from cfglint.repair.proposals import Repairs, does_not_fit, doubt, is_certain, stranding
 from cfglint.repair.reason import Reason
 from cfglint.repair.served import with_engine
+from cfglint.repair.shared import too_long
 from cfglint.repair.shortage import moved_besides
 from cfglint.repair.sized import hosted, sent_away, ways_away
 from cfglint.repair.stranded import BY_HAND, nowhere, stranded_told
 from cfglint.repair.tighter import anyhow, furthest, tightened
+from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY
 from cfglint.repair.turns import turned
 from cfglint.repair.write import shown
@@ -69,7 +75,7 @@ class Wants(Record):
         from cfglint.repair.reasons import unfixed  # seldom needed
 
         group, repair = self.groups[code], self.repairs.of(code, judged)
-        instead = self._instead(group, judged)
+        instead = self._of_other_gpus(group, judged) or self._instead(group, judged)
         if instead is not None:
             return instead
         if repair is None or (repair, judged) not in self._fixes:
@@ -124,6 +130,16 @@ class Wants(Record):
         if any(goal.code == code for goal in stranded) or (stranded and (kernel or code.startswith("MEM"))):
             return self._of_stranded(group, judged)
         return self._held_back(group, judged) if code.startswith("MEM") else None
+
+    def _of_other_gpus(self, group: Group, judged: Judged) -> tuple[list[Fix], str] | None:
+        """Return other hardware for what asks for far more GPUs, or has fewer share too long a sequence."""
+        asked, repair = asked_of(judged), self.repairs.of(group.code, judged)
+        here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
+        if asked and any(_is_of_number(self.solver, goal, asked) for goal in here):
+            found = self._elsewhere(judged, here) or as_many(self._markets[judged], asked)
+            return found, too_few(judged, asked)
+        told = _too_long(self.solver, repair, judged) if repair is not None else ""
+        return (self._elsewhere(judged, here), told) if told else None
 
     def _on_some(self, judged: Judged, goals: Sequence[Goal]) -> str:
         """Say that a file is right for some of the GPUs that are there; nothing where it is not."""
@@ -317,6 +333,8 @@ class Wants(Record):
             return []
         if repair is None or does_not_fit(self.solver.watching(judged), repair, judged):
             return []
+        if _too_long(self.solver, repair, judged):
+            return []
         vram = bounds_of(judged.values["gpu.vram"])
         parts = [change.after_gib for change in fix.memory if change.part in ("engine", "trainer")]
         if vram is None or max(map(middle, parts), default=0) * GIB <= vram[1]:
@@ -352,6 +370,21 @@ class Wants(Record):
         if judged not in self._doubts:
             self._doubts[judged] = doubt(judged)
         return self._doubts[judged]
+
+
+def _too_long(solver: Solver, repair: Repair, judged: Judged) -> str:
+    """Say that a repair leaves a GPU more of a sequence than it can hold; nothing where it may."""
+    facts = combined(repair.options) or {}
+    return too_long(judged.values, solver.trials.values(judged, facts)) if lays_out(facts) else ""
+
+
+def _is_of_number(solver: Solver, goal: Goal, asked: int) -> bool:
+    """Whether a rule is broken by the number of GPUs alone: on as many as the job asks for, it holds."""
+    nodes = goal.judged.values["num_nodes"]
+    machines = int(nodes) if is_number(nodes) and asked % max(1, nodes) == 0 else 1
+    facts = {name: fact for name, (fact, _) in count_facts(asked // machines, machines, "").items()}
+    code = goal.code.startswith(MEMORY)
+    return not code and goal.compiled.test(solver.trials.values(goal.judged, facts)) in (True, None)
 
 
 def _share(fix: Fix) -> float:
