@@ -55,7 +55,7 @@ _ROUNDS = 2  # times that rules which are in the way are taken in
 _THERE = replace(SHOWN, unsafe=False, limit=_TRIALS)  # moves that no edit of the file can make
 _STRANGE, _OVERRIDES = "document.strange_flags", "document.refused_overrides"
 _SCRIPTS = (".sh", ".bash")
-_ENDED, _NO_VALUE = "the search ended before it showed", "not help"
+_ENDED, _NO_VALUE = "the search ended before it showed", "does not help"
 
 
 def unfixed(solver: Solver, group: Group) -> Reason:
@@ -119,7 +119,7 @@ def _tried(solver: Solver, group: Group) -> Reason:
     keys = [told for key, told in keys_of(origins, group.goals[0].rule, view) if key not in knobs]
     sizes = [told for told in keys if told.rpartition(" ")[2].isdigit() and not told.endswith(" 1")]
     keys = sizes if len(keys) > LISTED and sizes else keys
-    alone = f"{listed(knobs)} alone {'does' if len(knobs) == 1 else 'do'} {_NO_VALUE}{_span(tracks)}"
+    alone = f"{listed(knobs)} alone {_NO_VALUE}{_span(tracks)}"
     return Reason(f"{alone}: change {listed(keys)} with it" if keys else alone, riddle=True)
 
 
