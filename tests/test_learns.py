@@ -9,6 +9,7 @@ from cfglint.document.python.learns import (
     averages_over_ranks,
     averages_over_tokens,
     compares,
+    means_tokens,
     sums_losses,
 )
 from cfglint.document.tree import File
@@ -80,6 +81,7 @@ for step, batch in enumerate(loader):
         ("model(batch).loss / args.accumulation_steps", "loss.backward()", False),
         ("model(batch).loss", "(loss / self.config.gradient_accumulation_steps).backward()", False),
         ("model(batch).loss", "accelerator.backward(loss)", False),
+        ("model(batch).loss", "engine, *_ = deepspeed.initialize(model)\n    loss.backward()", False),
         (
             "model(batch).loss",
             "loss.backward(); scale_grads_(model, 1 / tokens)",
@@ -254,3 +256,45 @@ _PADDED = "labels = pad_sequence(labels, padding_value=-100)\n"
 )
 def test_the_tokens_of_a_pass(path, text, averages):
     assert averages_over_tokens(_program(text, path), _Alone()) is averages
+
+
+_MODEL = """
+import torch
+from torch.nn import CrossEntropyLoss
+
+
+class Seeing(Base):
+    def forward(self, input_ids, pixels=None, labels: Optional[torch.Tensor] = None{}):
+        {}
+        return loss
+
+
+class Own(Trainer):
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        {}
+"""
+_SHIFTED = "loss = CrossEntropyLoss()(logits[..., :-1, :], labels[..., 1:])"
+_HANDED = "loss = self.language_model(inputs_embeds=self.see(pixels), labels=labels).loss"
+_PLAIN = "return super().compute_loss(model, inputs)"
+
+
+@pytest.mark.parametrize(
+    ("more", "body", "own", "averages"),
+    [
+        ("", _SHIFTED, _PLAIN, True),
+        (", **kwargs", _SHIFTED, _PLAIN, True),
+        ("", _HANDED, _PLAIN, True),
+        (", **kwargs", _HANDED.replace("labels)", "labels, **kwargs)"), _PLAIN, False),
+        (", num_items_in_batch=None", _SHIFTED + " / num_items_in_batch", _PLAIN, False),
+        ("", "loss = CrossEntropyLoss()(logits, labels)", _PLAIN, False),  # a label for each sample
+        (
+            "",
+            "loss = 0",
+            "return CrossEntropyLoss()(logits.view(-1, self.vocab_size), inputs['labels'])",
+            True,
+        ),
+        ("", _HANDED, "return own(model, inputs, num_items_in_batch)", False),
+    ],
+)
+def test_a_model_that_is_not_told_of_the_tokens_of_a_step(more, body, own, averages):
+    assert means_tokens(_program(_MODEL.format(more, body, own)), _Alone) is averages

@@ -68,6 +68,7 @@ _ASKED = {  # of a program and its modules, each once
     "sums_losses": learns.sums_losses,
     "averages_ranks": learns.averages_over_ranks,
     "averages_tokens": learns.averages_over_tokens,
+    "means_tokens": learns.means_tokens,
     "whole_groups": learns.takes_whole_groups,
     "repeats_prompts": learns.repeats_prompts,
     "counts_micro": counts_micro,

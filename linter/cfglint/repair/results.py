@@ -39,6 +39,7 @@ _OTHERS = {  # told where they move
     "results.negatives": "samples that the loss compares",
     "results.summed": "passes whose gradients are added up undivided",
     "results.grouping": "micro-batch whose tokens are averaged",
+    "results.apart": "replicas whose tokens are averaged apart",
     "results.round": "answers generated at a time",
 }
 _RISKS = {
@@ -46,6 +47,7 @@ _RISKS = {
     "results.compute": "numerics",
     "results.weights": "numerics",
     "results.sums": "numerics",
+    "results.apart": "numerics",
     "results.bits": "numerics",
     "results.scaling": "numerics",
 }

@@ -51,6 +51,19 @@ _BY_TOKENS = re.compile(
 )
 # Programs whose loss is one a pair, or one a sample, by their names.
 _OF_PAIRS = re.compile(r"(?i)reward|(?<![a-z])(?:rm|prm|orm)(?![a-z])|dpo|kto|simpo|classif")
+_TAKES_IT = re.compile(
+    r"\bnum_items_in_batch\b[^\n,)]*(?=[,)\s]*(?:\*\*\w+[,\s]*)?\)[^\n()]*:\s*\n)"
+)  # last, to do nothing
+# What a model or a trainer makes a loss of: its text up to the next one, its last parameter of any name.
+_LOSS = re.compile(
+    r"(?ms)^[ \t]+def (forward|compute_loss)\(([^()]*(?:\([^()]*\)[^()]*)*)\)[^\n]*:[ \t]*\n"
+    r"(.*?)(?=^[ \t]*(?:def|class|@\w+) ?|\Z)"
+)
+_ENTROPY = re.compile(r"\bCrossEntropyLoss\(|\bcross_entropy\(")
+_OF_TOKENS = re.compile(r"\bvocab_size\b|\[(?:\.\.\.|:), 1:\]")
+_HANDS_ON = re.compile(
+    r"\b(?:forward|model|lm|llm|language_model|\w+_model)\((?s:[^()]|\([^()]*\))*?\blabels=\w*labels\b"
+)
 # A file that a program writes what it was told to, and one that it reads.
 _WRITES = re.compile(r"""\bopen\(\s*args\.(config(?:_file|_path)?)\s*,\s*["']w""")
 _OPENS = re.compile(r"""(?:open|load|read|from)\w*\(\s*args\.config\w*\s*(?:\)|,(?!\s*["']w))""")
@@ -80,7 +93,7 @@ _WHOLE = re.compile(
 # One that makes all answers of each of its prompts in the process that has them, beside a reference.
 _REPEATS = re.compile(r"\bprompt_mask\.repeat_interleave\(\s*self\.num_generations\b")
 _REFERS = re.compile(r"(?m)^ *elif peft_config is None:\s+self\.ref_model = create_reference_model\(")
-_ENGINE = re.compile(r"\bfrom vllm import|\bself\.llm\b")
+_SAMPLER = re.compile(r"\bfrom vllm import|\bself\.llm\b")
 _ONE_PASS = re.compile(r"(?m)^def get_num_microbatches\([^)]*\)[^:\n]*:\s+(?:[\"'][^\n]*\s+)?return 1\s*$")
 
 
@@ -144,6 +157,25 @@ def averages_over_tokens(program: File, project: Modules) -> bool:
     return any(_PADS.search(text) for text in texts) and not any(_BLOCKS.search(text) for text in texts)
 
 
+def means_tokens(program: File, project: Modules) -> bool:
+    """Whether a model or a trainer of its own has a mean over a micro-batch's tokens in any version.
+
+    transformers' Trainer tells a model how many tokens a step has where its forward takes any argument
+    (transformers/trainer.py @v4.53.0:642); what does not pass that on has the mean of what it is given.
+    """
+    texts = [_TAKES_IT.sub("", text) for _, text in _texts(program, project)]
+    if any(_WHOLE_STEP.search(text) for text in texts):
+        return False
+    return any(_is_mean(*found) for text in texts for found in _LOSS.findall(text))
+
+
+def _is_mean(name: str, takes: str, body: str) -> bool:
+    """Whether a model's ``forward`` or a trainer's ``compute_loss`` has a mean over tokens."""
+    if _ENTROPY.search(body) is not None:
+        return ("labels" in takes or "inputs" in takes) and _OF_TOKENS.search(body) is not None
+    return name == "forward" and "labels" in takes and "**" not in takes and bool(_HANDS_ON.search(body))
+
+
 def splits_sequences(program: File, _: Modules) -> str:
     """Return which of a program's processes share each sequence; empty for none.
 
@@ -167,7 +199,7 @@ def repeats_prompts(program: File, project: Modules) -> bool:
     """Whether a process takes all answers of a prompt, beside a reference, in trainers without an engine."""
     texts = [text for _, text in _texts(program, project)]
     grouped = [text for text in texts if _GROUPS.search(text) or _REPEATS.search(text)]
-    alone = [text for text in grouped if not _ENGINE.search(text)]
+    alone = [text for text in grouped if not _SAMPLER.search(text)]
     repeats = all(_REPEATS.search(text) and _REFERS.search(text) for text in alone)
     return bool(alone) and repeats and not takes_whole_groups(program, project)
 
