@@ -103,6 +103,7 @@ def test_a_loop_that_adds_up_its_losses(loss, backward, sums):
         ("loss = loss * num_processes / num_items_in_batch", False),
         ("seen += loss.item() * world_size", False),
         ("optimizer = Adam(lr=args.lr * world_size, weight_decay=0)", False),
+        ("loss = loss * world_size" + " " * 1000, False),  # no such line is read
     ],
 )
 def test_a_loss_that_is_a_mean_over_the_micro_batches_of_all_processes(line, over):

@@ -95,8 +95,11 @@ class Consumer(Record):
         Hydra takes no override of what its config does not have, unless that says so: ``++a.b=c``. A command
         with such overrides starts a program that reads them by Hydra, whosever it is.
         """
-        signed = any(_SIGNED.match(word.spelled) for word in self.subject.document.words)
-        if not self.flags or not (self._of_hydra or signed) or not isinstance(path[0], str):
+        if not self.flags or not isinstance(path[0], str):
+            return path
+        if not self._of_hydra and not any(
+            _SIGNED.match(word.spelled) for word in self.subject.document.words
+        ):
             return path
         known = self._of_hydra and not self.subject.document.over and knows(self.subject.framework, path)
         return path if known else (f"++{path[0]}", *path[1:])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from cfglint.hardware.target import count_facts
 from cfglint.lang.types import is_number
+from cfglint.repair.trials import MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.engine.subject import Judged
+    from cfglint.repair.trials import Goal, Trials
 
 _LEAST = 16  # times as many as there are: a rule of thumb, which the message says
 _ASKED = ("num_gpus", "gpus_needed")
@@ -23,6 +26,16 @@ def asked_of(judged: Judged) -> int:
         return 0
     asked = max((int(number) for name in _ASKED if is_number(number := values[name])), default=0)
     return asked if asked > _LEAST * there else 0
+
+
+def is_of_number(trials: Trials, goal: Goal, asked: int) -> bool:
+    """Whether a rule is broken by the number of GPUs alone: on as many as the job asks for, it holds."""
+    if goal.code.startswith(MEMORY):
+        return False
+    nodes = goal.judged.values["num_nodes"]
+    machines = int(nodes) if is_number(nodes) and asked % max(1, nodes) == 0 else 1
+    facts = {name: fact for name, (fact, _) in count_facts(asked // machines, machines, "").items()}
+    return goal.compiled.test(trials.values(goal.judged, facts)) in (True, None)
 
 
 def too_few(judged: Judged, asked: int) -> str:

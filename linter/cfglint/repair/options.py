@@ -338,21 +338,21 @@ class Options(Record):
         needs = needs_of(values[knob.keeping]) | needs_of(moved[knob.keeping])
         ratio = probe(knob.keeping, values, needs), probe(knob.keeping, moved, needs)
         shown = self.writer.patch(option.written) is None  # no edit can do it: it is told alone
-        partners, may_grow = partners_of(self.judged, knob)
+        partners, why = partners_of(self.judged, knob)
         for partner in partners:
             value = in_proportion(*ratio, values[partner])
-            if value is None or (partner == _MICRO and not may_grow and _more(value, values[partner])):
+            if value is None or (partner == _MICRO and not why and _more(value, values[partner])):
                 continue
             facts = {**option.facts, **exchanged_for(self.judged, partner, value)}
             way = self.writer.writes(partner, value)
             if way is None or not (shown or self.writer.patch(way.keys)):
                 continue
-            even = not may_grow or partner == partners[-1] or is_even(self.trials, self.judged, facts)
+            even = not why or partner == partners[-1] or is_even(self.trials, self.judged, facts)
             if even and is_same(knob.keeping, values, self.trials.values(self.judged, facts)):
                 option.facts = facts
                 option.written += way.keys
                 option.exchanged[partner] = values[partner], {written.path for written in way.keys}
-                option.effects += [may_grow] if may_grow and partner == _MICRO else []
+                option.effects += [why] if why and partner == _MICRO else []
                 return True
         return bool(needs) or self._nearly_keeps(knob, option, ratio)  # what nobody states
 

@@ -6,13 +6,11 @@ from functools import partial
 
 from cfglint.document.spoken import spoken
 from cfglint.engine.memory import GIB, bounds_of
-from cfglint.hardware.target import count_facts
-from cfglint.lang.types import is_number
 from cfglint.record import Record, field, replace
 from cfglint.repair.afterwards import afterwards
 from cfglint.repair.allowed import ANY, SAFE, SHOWN
 from cfglint.repair.estimate import middle
-from cfglint.repair.few import asked_of, too_few
+from cfglint.repair.few import asked_of, is_of_number, too_few
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.found import Repair
 from cfglint.repair.hardware import Market, as_many, hardware_fix, mended_elsewhere
@@ -135,7 +133,7 @@ class Wants(Record):
         """Return other hardware for what asks for far more GPUs, or has fewer share too long a sequence."""
         asked, repair = asked_of(judged), self.repairs.of(group.code, judged)
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
-        if asked and any(_is_of_number(self.solver, goal, asked) for goal in here):
+        if asked and any(is_of_number(self.solver.trials, goal, asked) for goal in here):
             found = self._elsewhere(judged, here) or as_many(self._markets[judged], asked)
             return found, too_few(judged, asked)
         told = _too_long(self.solver, repair, judged) if repair is not None else ""
@@ -376,15 +374,6 @@ def _too_long(solver: Solver, repair: Repair, judged: Judged) -> str:
     """Say that a repair leaves a GPU more of a sequence than it can hold; nothing where it may."""
     facts = combined(repair.options) or {}
     return too_long(judged.values, solver.trials.values(judged, facts)) if lays_out(facts) else ""
-
-
-def _is_of_number(solver: Solver, goal: Goal, asked: int) -> bool:
-    """Whether a rule is broken by the number of GPUs alone: on as many as the job asks for, it holds."""
-    nodes = goal.judged.values["num_nodes"]
-    machines = int(nodes) if is_number(nodes) and asked % max(1, nodes) == 0 else 1
-    facts = {name: fact for name, (fact, _) in count_facts(asked // machines, machines, "").items()}
-    code = goal.code.startswith(MEMORY)
-    return not code and goal.compiled.test(solver.trials.values(goal.judged, facts)) in (True, None)
 
 
 def _share(fix: Fix) -> float:

@@ -68,7 +68,8 @@ _HANDS_ON = re.compile(
 _WRITES = re.compile(r"""\bopen\(\s*args\.(config(?:_file|_path)?)\s*,\s*["']w""")
 _OPENS = re.compile(r"""(?:open|load|read|from)\w*\(\s*args\.config\w*\s*(?:\)|,(?!\s*["']w))""")
 _CHARACTERS = 200  # that cost a step
-_CODE = re.compile(r"""(?ms)#[^\n]*|^[ \t]*(?:'{3}.*?'{3}|"{3}.*?"{3})""")  # what is no code
+# What is no code, and lines that nobody writes: to search one takes the square of its length.
+_NO_CODE = re.compile(r"""(?ms)#[^\n]*|^[ \t]*(?:'{3}.*?'{3}|"{3}.*?"{3})|[^\n]{1000,}""")
 _GATHERS = re.compile(
     r"(?i)\ball_?gather|Gather(?:Layer|Tensor|Features)?\.apply|gather_(?:tensor|features)\b"
 )
@@ -182,7 +183,7 @@ def splits_sequences(program: File, _: Modules) -> str:
     They are no part of the batch then: all have the same samples.
     """
     spend(len(program.text) // _CHARACTERS, PYTHON)
-    text = _CODE.sub("", program.text)
+    text = _NO_CODE.sub("", program.text)
     if _RING.search(text) is None:
         return ""
     parts, whole = _PART.findall(text), set(_WORLD.findall(text))
@@ -208,4 +209,4 @@ def _texts(program: File, project: Modules) -> Iterator[tuple[str, str]]:
     """Yield the path and the code of a program, and of the modules of its project that it leads to."""
     for file in files_of(program, project.imported):
         spend(len(file.text) // _CHARACTERS, PYTHON)
-        yield file.path, _CODE.sub("", file.text)
+        yield file.path, _NO_CODE.sub("", file.text)
