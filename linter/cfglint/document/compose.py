@@ -117,6 +117,7 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
         root = layers.enter(source)
         if root is None:
             layers.unread[()] = node.text
+            beneath = layers.lay(_mesh(layers, document, library, source), beneath)
             continue
         layers.based = True
         if way.composes == "parents" and _names_bases(root):
@@ -134,6 +135,23 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
     if way.composes == "hydra" and all(isinstance(node, HydraRef) for node in document.over):
         layers.beneath = beneath
     return layers
+
+
+def _mesh(layers: Layers, document: Document, library: Library | None, source: Source) -> Mapping | None:
+    """Return what a config in Python says of the processes that share a model or a sequence."""
+    file = source.file
+    if library is None or file.format != "program":
+        return None
+    key = f"{document.file.path}:{file.path}:mesh"
+    if key not in library.programs:
+        from cfglint.document.python.meshes import mesh_of  # few commands name one
+
+        library.programs[key] = mesh_of(file.text, document.file.text)
+    found: Mapping | None = library.programs[key]
+    if found is not None:
+        layers.adopt(found, source)
+        layers.files.append(source)
+    return found
 
 
 def _under_function(

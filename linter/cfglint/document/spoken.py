@@ -42,6 +42,7 @@ _SAID = {
     "shares_sequences": "the command's program",
     "grouped_by": "the command's program",
     "groups_shrink": "the command's program",
+    "mesh": "the command's config",
     "packs": "the command's program",
     "frees_eagerly": "the command's program",
     "sleeps": "the command's program",

@@ -330,7 +330,8 @@ class View(Record):
                 continue
             shorter = min(len(prefix), len(path))
             if prefix[:shorter] == path[:shorter]:
-                return Computed(Missing((name,), f"{name}, which may set it, was not found", "unread"))
+                why = "is a program" if name.endswith(".py") else "was not found"
+                return Computed(Missing((name,), f"{name}, which may set it, {why}", "unread"))
         return None
 
     def source(self, node: object) -> Source | None:

@@ -24,7 +24,7 @@ _MODEL = ("model_path", "model_config")
 _FIRST = ("model_path", "model_config", "task")  # what most else follows from
 _TOTAL = "need.total"
 _LAUNCH = "launch"  # what a command says; no key of a file
-_FILES = (".yaml", ".yml", ".json", ".toml")
+_FILES = (".yaml", ".yml", ".json", ".toml", ".py")
 _LISTED = 5  # settings to type at once
 _OTHERS = 2  # values that are named beside the first
 _FEW = 2  # facts in the place of a file
@@ -66,7 +66,10 @@ class Answer(Value):
 def answer(name: str, values: Values) -> Answer:
     """Say why a fact or a key has no value, and the one thing to type that gives it one."""
     if _is_file(name, values):
-        return Answer(f"the file {name} is named, but not here")
+        python = name.endswith(".py")
+        return Answer(
+            f"cfglint does not read {name}" if python else f"the file {name} is named, but not here"
+        )
     if " " in name or name.endswith("()"):
         return Answer(_unread(name))
     if name in _MODEL and "model_path" not in values.bindings and not values.named:

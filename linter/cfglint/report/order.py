@@ -239,8 +239,11 @@ def _asked(wishes: list[str]) -> Iterator[str]:
     yield from (f"cfglint does not model {name}" for name in unmodelled)
     yield from (wish for wish in wishes if "?" in wish)
     others = [wish for wish in rest if not wish.startswith(UNRULED)]
-    files = [wish for wish in others if "/" in wish or wish.endswith(_FILES)]
-    settings = [wish for wish in others if wish not in files]
+    programs = [wish for wish in others if wish.endswith(".py")]
+    files = [wish for wish in others if wish not in programs and ("/" in wish or wish.endswith(_FILES))]
+    settings = [wish for wish in others if wish not in files and wish not in programs]
+    if programs:
+        yield f"cfglint does not read a config in Python: {_some(programs)}"
     if files:
         verb = "1 file that is" if len(files) == 1 else f"{len(files)} files that are"
         yield f"{verb} named but not here: {_some(files)}"
