@@ -9,7 +9,9 @@ from cfglint.document.python.learns import (
     averages_over_ranks,
     averages_over_tokens,
     compares,
+    finds_unused,
     means_tokens,
+    starves_adapters,
     sums_losses,
 )
 from cfglint.document.tree import File
@@ -299,3 +301,25 @@ _PLAIN = "return super().compute_loss(model, inputs)"
 )
 def test_a_model_that_is_not_told_of_the_tokens_of_a_step(more, body, own, averages):
     assert means_tokens(_program(_MODEL.format(more, body, own)), _Alone) is averages
+
+
+@pytest.mark.parametrize(
+    ("text", "starves", "unused"),
+    [
+        ("model = get_peft_model(model, config)", True, True),
+        ("model.enable_input_require_grads()\nmodel = get_peft_model(model, config)", False, True),
+        (
+            "model = prepare_model_for_kbit_training(model)\nmodel = get_peft_model(model, config)",
+            False,
+            True,
+        ),
+        ("model.gradient_checkpointing_enable()\nmodel = get_peft_model(model, config)", False, True),
+        ("model = get_peft_model(model, config)\nargs.ddp_find_unused_parameters = False", True, False),
+        ("model = FastLanguageModel.get_peft_model(model)", False, False),
+        ("# get_peft_model(model)\nmodel = build()", False, False),
+    ],
+)
+def test_adapters_around_a_model_whose_layers_are_recomputed(text, starves, unused):
+    """PEFT makes inputs need gradients where layers are recomputed before it, and Trainer knows its own models."""
+    assert starves_adapters(_program(text), _Alone()) is starves
+    assert finds_unused(_program(text), _Alone()) is unused

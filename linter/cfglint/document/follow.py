@@ -72,6 +72,8 @@ _ASKED = {  # of a program and its modules, each once
     "whole_groups": learns.takes_whole_groups,
     "repeats_prompts": learns.repeats_prompts,
     "counts_micro": counts_micro,
+    "starves_adapters": learns.starves_adapters,
+    "finds_unused": learns.finds_unused,
 }
 _PARTS_OF_PATH = 2  # folders and name that tell a program of a project from others
 _FEW = 3  # flags, from which on they tell whose they are

@@ -39,6 +39,8 @@ _SAID = {
     "averages_ranks": "the command's program",
     "averages_tokens": "the command's program",
     "means_tokens": "the command's program",
+    "starves_adapters": "the command's program",
+    "finds_unused": "the command's program",
     "shares_sequences": "the command's program",
     "grouped_by": "the command's program",
     "groups_shrink": "the command's program",

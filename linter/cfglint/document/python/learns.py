@@ -64,6 +64,12 @@ _OF_TOKENS = re.compile(r"\bvocab_size\b|\[(?:\.\.\.|:), 1:\]")
 _HANDS_ON = re.compile(
     r"\b(?:forward|model|lm|llm|language_model|\w+_model)\((?s:[^()]|\([^()]*\))*?\blabels=\w*labels\b"
 )
+# Adapters around a model, and what gives a layer that is recomputed inputs with gradients, or needs none.
+_WRAPS = re.compile(r"(?<![\w.])get_peft_model\(")
+_FEEDS = re.compile(
+    r"require_grads|prepare_model_for_|gradient_checkpointing_enable\(|use_reentrant|modules_to_save=\["
+)
+_USED = re.compile(r"find_unused_parameters|use_reentrant")
 # A file that a program writes what it was told to, and one that it reads.
 _WRITES = re.compile(r"""\bopen\(\s*args\.(config(?:_file|_path)?)\s*,\s*["']w""")
 _OPENS = re.compile(r"""(?:open|load|read|from)\w*\(\s*args\.config\w*\s*(?:\)|,(?!\s*["']w))""")
@@ -175,6 +181,25 @@ def _is_mean(name: str, takes: str, body: str) -> bool:
     if _ENTROPY.search(body) is not None:
         return ("labels" in takes or "inputs" in takes) and _OF_TOKENS.search(body) is not None
     return name == "forward" and "labels" in takes and "**" not in takes and bool(_HANDS_ON.search(body))
+
+
+def starves_adapters(program: File, project: Modules) -> bool:
+    """Whether a program puts adapters around a model whose inputs need no gradients.
+
+    A reentrant checkpoint gives none to what it recomputes then. PEFT makes inputs need them where layers are
+    recomputed before that (peft/peft_model.py:183-184), and native adapters have transformers do so.
+    """
+    return _wraps(program, project, _FEEDS)
+
+
+def finds_unused(program: File, project: Modules) -> bool:
+    """Whether transformers' Trainer looks for unused parameters in a program's model: in any but its own kind."""
+    return _wraps(program, project, _USED)
+
+
+def _wraps(program: File, project: Modules, mended: re.Pattern[str]) -> bool:
+    texts = [text for _, text in _texts(program, project)]
+    return any(map(_WRAPS.search, texts)) and not any(map(mended.search, texts))
 
 
 def splits_sequences(program: File, _: Modules) -> str:
