@@ -320,6 +320,6 @@ def test_a_model_that_is_not_told_of_the_tokens_of_a_step(more, body, own, avera
     ],
 )
 def test_adapters_around_a_model_whose_layers_are_recomputed(text, starves, unused):
-    """PEFT makes inputs need gradients where layers are recomputed before it, and Trainer knows its own models."""
+    """PEFT makes inputs need gradients where layers are recomputed before it wraps the model."""
     assert starves_adapters(_program(text), _Alone()) is starves
     assert finds_unused(_program(text), _Alone()) is unused

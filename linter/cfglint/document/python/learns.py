@@ -193,7 +193,7 @@ def starves_adapters(program: File, project: Modules) -> bool:
 
 
 def finds_unused(program: File, project: Modules) -> bool:
-    """Whether transformers' Trainer looks for unused parameters in a program's model: in any but its own kind."""
+    """Whether Trainer looks for unused parameters in a program's model: in any that is not transformers'."""
     return _wraps(program, project, _USED)
 
 
