@@ -19,7 +19,6 @@ from cfglint.document.python.hybrid import hybrid_of
 from cfglint.document.python.megatron import older_megatron, recomputes_nothing
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.refuses import refused
-from cfglint.document.python.steps import counts_micro
 from cfglint.document.python.stores import stored_keys, unsettled
 from cfglint.document.python.trains import config_of, trains_one, trains_plainly, trains_with
 from cfglint.document.python.values import Flag, Items, Literal, Object, Span
@@ -64,17 +63,6 @@ _READS = {"yaml", "omegaconf", "ruamel", "toml", "tomli", "tomllib", "hydra"}
 # As HfArgumentParser reads a truth (transformers/hf_argparser.py: string_to_bool).
 _TRUTHS = dict.fromkeys(("yes", "true", "t", "y", "1"), True)
 _TRUTHS |= dict.fromkeys(("no", "false", "f", "n", "0"), False)
-_ASKED = {  # of a program and its modules, each once
-    "sums_losses": learns.sums_losses,
-    "averages_ranks": learns.averages_over_ranks,
-    "averages_tokens": learns.averages_over_tokens,
-    "means_tokens": learns.means_tokens,
-    "whole_groups": learns.takes_whole_groups,
-    "repeats_prompts": learns.repeats_prompts,
-    "counts_micro": counts_micro,
-    "starves_adapters": learns.starves_adapters,
-    "finds_unused": learns.finds_unused,
-}
 _PARTS_OF_PATH = 2  # folders and name that tell a program of a project from others
 _FEW = 3  # flags, from which on they tell whose they are
 _STALE = 8
@@ -197,7 +185,7 @@ def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> Non
             _note(head, node, "recomputes_nothing", "true")
     if sharing := _once("shares_sequences", learns.splits_sequences, file, library):
         _note(head, node, "shares_sequences", sharing)
-    for key, asks in _ASKED.items():
+    for key, asks in learns.ASKED.items():
         if _once(key, asks, file, library):
             _note(head, node, key, "true")
     for name, words in _once("refused", refused, file, library).items():

@@ -13,6 +13,7 @@ import re
 from cfglint.budget import spend
 from cfglint.document.python.declared import files_of
 from cfglint.document.python.source import PYTHON
+from cfglint.document.python.steps import counts_micro
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -235,3 +236,16 @@ def _texts(program: File, project: Modules) -> Iterator[tuple[str, str]]:
     for file in files_of(program, project.imported):
         spend(len(file.text) // _CHARACTERS, PYTHON)
         yield file.path, _NO_CODE.sub("", file.text)
+
+
+ASKED = {  # of a program and its modules, each once
+    "sums_losses": sums_losses,
+    "averages_ranks": averages_over_ranks,
+    "averages_tokens": averages_over_tokens,
+    "means_tokens": means_tokens,
+    "whole_groups": takes_whole_groups,
+    "repeats_prompts": repeats_prompts,
+    "counts_micro": counts_micro,
+    "starves_adapters": starves_adapters,
+    "finds_unused": finds_unused,
+}
