@@ -39,11 +39,13 @@ optim_wrapper = dict(accumulative_counts=2)
 """
 
 
-def grouping(text: str, path: str, framework: str | None = None, version: Version = None) -> object:
+def grouping(
+    text: str, path: str, framework: str | None = None, version: Version = None, name: str = "grouping"
+) -> object:
     run = Run(PACK, targets=(parse_target("a100-80gb:8"),), framework=framework, version=version)
     (subject,) = run.subjects(read_text(text, path), judge_broken=False)
     (judged,) = run.judged(subject)
-    return judged.values["results.grouping"]
+    return judged.values[f"results.{name}"]
 
 
 @pytest.mark.parametrize(
@@ -81,3 +83,28 @@ def test_the_tokens_of_a_command(command: str, averaged: int) -> None:
 )
 def test_the_tokens_of_a_config(text: str, path: str, version: Version, averaged: int) -> None:
     assert grouping(text, path, "torchtune" if version else None, version) == averaged
+
+
+EACH = "--num-experts 8 --moe-router-load-balancing-type seq_aux_loss"
+MIXTURE = """
+base_model: mistralai/Mixtral-8x7B-v0.1
+datasets: [{path: a/b, type: alpaca}]
+micro_batch_size: 8
+sequence_len: 2048
+model_config: {output_router_logits: WORD}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "balanced"),
+    [
+        (f"torchrun pretrain_gpt.py {MEGATRON} --num-experts 8", "run.sh", 0),  # the default weighs nothing
+        (f"torchrun pretrain_gpt.py {MEGATRON} --num-experts 8 --moe-aux-loss-coeff 1e-2", "run.sh", 8),
+        (f"torchrun pretrain_gpt.py {MEGATRON} --num-experts 8 --moe-aux-loss-coeff 0", "run.sh", 0),
+        (f"torchrun pretrain_gpt.py {MEGATRON} {EACH} --moe-aux-loss-coeff 1e-2", "run.sh", 0),
+        (MIXTURE.replace("WORD", "true"), "a.yml", 8),
+        (MIXTURE.replace("WORD", "false"), "a.yml", 0),
+    ],
+)
+def test_what_the_experts_are_balanced_over(text: str, path: str, balanced: int) -> None:
+    assert grouping(f"{text}\n", path, name="balance") == balanced

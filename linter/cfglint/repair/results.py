@@ -40,6 +40,7 @@ _OTHERS = {  # told where they move
     "results.summed": "passes whose gradients are added up undivided",
     "results.grouping": "micro-batch whose tokens are averaged",
     "results.apart": "replicas whose tokens are averaged apart",
+    "results.balance": "micro-batch over which experts are balanced",
     "results.round": "answers generated at a time",
 }
 _RISKS = {
