@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -278,3 +279,36 @@ def test_states_go_to_the_host_also_where_the_rest_of_the_memory_is_open(tmp_pat
     assert finding.fix is not None
     assert "offload_param.device to cpu" in finding.fix.title
     assert (finding.fix.applicability, finding.fix.certainty) == ("display", "may")
+
+
+@pytest.mark.parametrize(
+    ("more", "clips", "title"),
+    [
+        ({}, "auto", "set deepspeed to zero3_clipped.json"),  # of two files, the one that changes less
+        ({"fp16": {"enabled": "auto", "loss_scale_window": 500}}, None, "set deepspeed to zero3.json"),
+    ],
+)
+def test_a_file_that_keeps_how_a_run_learns_is_safe(
+    tmp_path: Path, more: dict[str, object], clips: str | None, title: str
+) -> None:
+    both = {"zero2": ("zero2", clips), "zero3": ("zero3", None), "zero3_clipped": ("zero3", clips)}
+    for name, (kind, clipping) in both.items():
+        own = {**AUTO, **(more if name == "zero2" else {}), "zero_optimization": ZERO[kind]}
+        own |= {"gradient_clipping": clipping} if clipping else {}
+        (tmp_path / f"{name}.json").write_text(json.dumps(own))
+    (tmp_path / "tune.py").write_text(TUNES)
+    script = TUNED.replace("Llama-2-13b", "Llama-2-7b").replace("num_gpus 4", "num_gpus 8")
+    fix = found_in(tmp_path, script, "rtx-4090:8", "MEM105").fix
+    assert fix is not None
+    # What scales a loss in fp16 scales none in bf16.
+    assert (fix.title, fix.applicability) == (title, "safe")
+
+
+def test_what_is_missing_agrees_with_the_need_behind_it(tmp_path: Path) -> None:
+    (tmp_path / "tune.py").write_text(TUNES)
+    script = TUNED.replace("deepspeed --num_gpus 4", "torchrun --nproc_per_node 8").replace("512", "2048")
+    script = script.replace("--deepspeed zero2.json", '--fsdp "full_shard auto_wrap offload"')
+    told = found_in(tmp_path, script, "rtx-4090:8", "MEM104").unfixed
+    # Between micro-batches, FSDP keeps whole gradients: 24 GiB of each GPU.
+    lack, most = re.findall(r"up to ([0-9.]+) GiB .* needs [0-9.]+–([0-9.]+) GiB", told)[0]
+    assert float(most) - float(lack) == pytest.approx(23.51, abs=0.1)

@@ -1,12 +1,15 @@
 """The time of a step against published throughputs: each lies in the range that the rules give."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from cfglint.document.reading import read_text
 from cfglint.engine.judge import values_for
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
-from cfglint.lang.values import parts
+from cfglint.lang.values import Interval, Unknown, parts
+from cfglint.repair.price import points
 
 # IST-DASLab/llmq benchmarks/4090x1.md and 4090x4.md @7f895bd, LLaMA-Factory's tokens per second; sequences of
 # 1,024 tokens, 512 of them to a step (504 for 14B). What is recomputed is not told; the larger ones offload,
@@ -67,3 +70,27 @@ def test_torchtitan_on_h100(pack, gpus, rate):
         gradient_checkpointing="selective",
     )
     assert low <= tokens / (rate * gpus) <= high
+
+
+class _Trials:
+    """What a move makes of a step's work."""
+
+    def __init__(self, after):
+        self.after = after
+
+    def values(self, judged, facts):
+        return {"step.work": self.after}
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        (Interval(2, 220), 0.5),  # 10 % at most
+        (Interval(2, 203), 0.02),  # as good as nothing: not what the knob itself says of it
+        (Interval(2, 200), 4.0),  # the time knows nothing of it
+        (Unknown(), 4.0),
+    ],
+)
+def test_what_hardly_takes_time_is_no_dearer_than_what_takes_some(after, told):
+    judged = SimpleNamespace(values={"step.work": Interval(2, 200)})
+    assert points(_Trials(after), judged, {}, 4.0) == pytest.approx(told)

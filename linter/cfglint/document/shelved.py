@@ -44,12 +44,18 @@ def shelved(layers: Layers | None, library: Library | None) -> dict[str, str]:
     kind = _kind(own) if own is not None else None
     if own is None or kind is None:
         return {}
+    decides = _decided("", own)
     found = {kind: source.node.text, **_decided("own", own), **_decided(kind, own)}
+    others: list[tuple[int, str, str, dict[str, object]]] = []
     for name in _beside(folder):
         file = library.file(os.path.join(folder, name), source.file.path)
         other = None if file is None else _parsed(file.text)
         kind = _kind(other) if other is not None and _rest(other) == _rest(own) else None
-        if other is not None and kind is not None and kind not in found:
+        if other is not None and kind is not None:
+            differs = sum(decides[key] != said for key, said in _decided("", other).items())
+            others.append((differs, kind, name, other))
+    for _, kind, name, other in sorted(others, key=lambda one: one[0]):  # what changes least, first
+        if kind not in found:
             start = source.node.text[: -len(os.path.basename(source.node.text))]
             found |= {kind: f"{start}{name}", **_decided(kind, other)}
     return found

@@ -157,6 +157,10 @@ def gives_other_gpus(trials: Trials, judged: Judged, facts: Mapping[str, object]
 
 
 def points(trials: Trials, judged: Judged, facts: Mapping[str, object], own: float) -> float:
-    """Return what a move costs, in points: by the work of a step, else ``own``, the knob's."""
+    """Return what a move costs, in points: by the work of a step, where that moves, else ``own``."""
     share = _matched(trials, judged, facts)
-    return own if share is None else max((share[0] + share[1]) / 2 / _POINT, _NOTABLE)
+    if share is not None:
+        return max((share[0] + share[1]) / 2 / _POINT, _NOTABLE)
+    old, new = (bounds_of(values[_WORK]) for values in (judged.values, trials.values(judged, facts)))
+    told = old is not None and new is not None and old != new and max(old[1], new[1]) < INF
+    return _NOTABLE if told else own

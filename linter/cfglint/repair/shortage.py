@@ -197,7 +197,9 @@ def _lacking(values: Values, lack: float, *, sure: bool, told: bool) -> str:
     """
     vram, need = bounds_of(values["gpu.vram"]), bounds_of(values[_told_by(values)])
     if told and need is not None and vram is not None and need[1] < INF:  # the rule may ask for a part alone
-        lack = max(lack, need[1] - vram[1])
+        missing = need[1] - vram[1]
+        alone = values["generates"] is not True and missing > 0  # to agree with what is told
+        lack = missing if alone else max(lack, missing)
     if vram is None or lack < vram[1]:
         return f"up to {lack / GIB:.1f} GiB {'are still' if sure else 'may still be'} missing"
     far = sure and need is not None and need[0] >= _FAR * vram[1]
