@@ -50,6 +50,8 @@ def fixed(tmp_path, monkeypatch, capsys):
     [
         (RUN.format(8, LLAMA, BATCH), "transformers==4.47.0", "safe"),
         (RUN.format(8, LLAMA, BATCH + " --label_smoothing_factor 0.1"), "transformers==4.47.0", "unsafe"),
+        (RUN.format(8, LLAMA, BATCH), "", "safe"),
+        (RUN.format(8, LLAMA, BATCH + " --evaluation_strategy no"), "", "unsafe"),  # until v4.48
         (RUN.format(8, SEEING, BATCH), "transformers==4.57.0", "unsafe"),
         (RUN.format(8, LLAMA, BATCH).replace("run_clm", "run_glue"), "transformers==4.40.0", "safe"),
         (INTERNVL.format(8, ""), "transformers==4.55.0", "unsafe"),
