@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cfglint.cli import main
+from cfglint.document import launched
 from cfglint.document.launched import decided_by, started_with, trained_with
 
 
@@ -83,3 +85,19 @@ def test_what_each_command_that_is_given_the_file_sets_itself(others, decided):
 
 def test_a_file_that_no_command_is_given_decides_by_itself():
     assert decided_by(_Project(("/job/run.sh", "python train.py\n")), "/job/configs/ours.yaml") == []
+
+
+def test_a_search_for_a_fix_reads_the_commands_of_a_project_once(tmp_path, monkeypatch, capsys):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "run.sh").write_text("accelerate launch --config_file ours.yaml train.py\n")
+    sizes = "".join(f"  parallelism_config_{each}_size: 2\n" for each in ("dp_shard", "sp"))
+    (tmp_path / "ours.yaml").write_text(
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nmixed_precision: bf16\n"
+        f"num_machines: 1\nnum_processes: 4\ndeepspeed_config:\n  zero_stage: 3\nparallelism_config:\n{sizes}"
+    )
+    asked = []
+    monkeypatch.setattr(launched, "decided_by", lambda project, path: asked.append(path) or [])
+    assert main(["check", str(tmp_path / "ours.yaml"), "--gpu", "l40s:2"]) == 1
+    assert len(asked) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "set num_processes to 2 and parallelism_config.parallelism_config_dp_shard_size to 1" in told

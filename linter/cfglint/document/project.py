@@ -11,7 +11,7 @@ from cfglint.record import Record, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     from cfglint.boundary import Boundary
     from cfglint.document.tree import File
@@ -70,6 +70,9 @@ class Project(Record):
     based: dict[str, str] = field(
         factory=dict, init=False
     )  # whose defaults a config of Hydra's is (based.py)
+    launched: dict[tuple[str, str], list[Any]] = field(
+        factory=dict, init=False
+    )  # what its commands do with a file (launched.py), whatever the file says
     _texts: dict[str, str] = field(factory=dict, init=False)
 
     def lacks(self, path: str, home: str) -> bool:

@@ -390,8 +390,9 @@ def _base_of(project: Project, path: str) -> str:
 def _launched(project: Project, path: str, what: str) -> list[Any]:
     from cfglint.document import launched  # few rules ask
 
-    found: list[Any] = getattr(launched, what)(project, path)
-    return found
+    if (what, path) not in project.launched:
+        project.launched[what, path] = getattr(launched, what)(project, path)
+    return project.launched[what, path]
 
 
 def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect:
