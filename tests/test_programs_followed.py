@@ -41,6 +41,12 @@ def train():
     Trainer(model=model, args=args).train()
 {main}
 """
+PARSED = "    model_args, args = parser.parse_args_into_dataclasses()\n"
+FROM_FILE = """\
+    if len(sys.argv) == 2 and sys.argv[1].endswith(".json"):
+        model_args, args = parser.parse_json_file(json_file=os.path.abspath(sys.argv[1]))
+    else:
+    """
 CALL = "if __name__ == '__main__':\n    train()\n"
 LAUNCH = (
     "torchrun --nproc_per_node 8 {program} --output_dir out --bf16 True --per_device_train_batch_size 1 "
@@ -48,6 +54,10 @@ LAUNCH = (
 )
 LAYOUTS = {
     "one file": {"tune.py": ARGUMENTS + PROGRAM.format(imported="", main=CALL)},
+    "flags, or a file in their place": {
+        "tune.py": ARGUMENTS
+        + PROGRAM.replace(PARSED, FROM_FILE + PARSED).format(imported="import os\nimport sys", main=CALL)
+    },
     "arguments of a module": {
         "own/args.py": ARGUMENTS,
         "tune.py": PROGRAM.format(imported="from own.args import ModelArguments, TuningArguments", main=CALL),
@@ -112,6 +122,34 @@ def test_flash_attention_is_used_where_its_switch_is_on(cfglint, folder, flag, a
     program = program.replace("path, **kwargs", "path, use_flash_attention_2=args.flash, **kwargs")
     facts, _ = read(cfglint, folder, {"tune.py": program}, flag)
     assert facts["attn_impl"] == attention
+
+
+def test_a_file_in_the_place_of_flags_is_read(cfglint, folder):
+    program = LAYOUTS["flags, or a file in their place"]
+    given = {
+        "output_dir": "out",
+        "bf16": True,
+        "per_device_train_batch_size": 2,
+        "lora_r": 8,
+        "use_lora": True,
+    }
+    (folder / "args.json").write_text(json.dumps(given))
+    (folder / "tune.py").write_text(program["tune.py"])
+    (folder / "run.sh").write_text("torchrun --nproc_per_node 8 tune.py args.json\n")
+    words = ["run.sh", "--gpu", "h100-sxm:8", "--format", "json"]
+    (job,) = json.loads(cfglint("facts", *words).stdout)["jobs"]
+    facts = {name: each.get("value") for name, each in job["facts"].items()}
+    assert (facts["micro_batch_size"], facts["lora_rank"], facts["optimizer"]) == (2, 8, "adamw")
+
+
+def test_a_prefix_that_is_tuned_is_no_full_training(cfglint, folder):
+    program = LAYOUTS["one file"]["tune.py"].replace(
+        "    use_lora:", "    pre_seq_len: int = None\n    use_lora:"
+    )
+    _, judged = read(
+        cfglint, folder, {"tune.py": program}, "--pre_seq_len 128 --model_name_or_path Qwen/Qwen3-32B"
+    )
+    assert judged["verdict"] != "oom"
 
 
 def test_what_is_typed_decides_too(cfglint, folder):

@@ -46,6 +46,9 @@ _LINEAR = re.compile(
     r"(?s)\A(?!.*(?:vision|visual|multimodal|keyword|exclude|freeze)).*\.named_modules\(\).*"
     r"\bisinstance\(\w+, .*\.(?:add|append)\(.*\breturn (?:list|sorted)\("
 )
+# `if sys.argv[1].endswith(".json"): args = parser.parse_json_file(…)`: the same arguments from a file, which
+# is laid beneath the command as any config (transformers/hf_argparser.py: parse_json_file).
+_FROM_FILE = re.compile(r"\bsys\.argv\[-?1\]\.endswith\(")
 _FIELDS = ("dataclasses.field", "field", "pydantic.Field", "Field", "draccus.field")
 
 
@@ -165,7 +168,8 @@ class Program(Parsing):
                 self.scope.names[inner.id] = self.unknown(why, inner)
 
     def _if(self, node: ast.If) -> bool:
-        truth = self.truth(node.test)
+        from_file = bool(node.orelse) and _FROM_FILE.search(ast.unparse(node.test)) is not None
+        truth = False if from_file else self.truth(node.test)
         if truth is not None:
             return self.block(node.body if truth else node.orelse)
         return self._either([node.body, node.orelse])
