@@ -13,6 +13,7 @@ import re
 from cfglint.document.abbreviated import spell_out
 from cfglint.document.layers import Source, read_override
 from cfglint.document.python import learns
+from cfglint.document.python.adapts import adapters_of, takes_peft_config
 from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.groups import groups_of
 from cfglint.document.python.hybrid import hybrid_of
@@ -58,6 +59,7 @@ _WHOLE = 2**53
 _SOMEWHERE = "…/"  # a folder in a variable that is not known
 _ADAPTERS = ("LoraConfig(", "modules_to_save", "get_peft_config")
 _MODEL_CALLS = {"LoraConfig": "adapts", "get_peft_model": "adapts", "BitsAndBytesConfig": "quantizes"}
+_ONE_WORD = ("adapter_switch", "adapter_ranks", "adapter_bits")
 _PLAIN = ("transformers.Trainer", "transformers.Seq2SeqTrainer")
 _READS = {"yaml", "omegaconf", "ruamel", "toml", "tomli", "tomllib", "hydra"}
 # As HfArgumentParser reads a truth (transformers/hf_argparser.py: string_to_bool).
@@ -151,7 +153,7 @@ def follow(document: Document, library: Library) -> None:
     started.sets = _once("sets", stored_keys, file, library)
     if _trains_one(started, library):
         _note(head, node, "trains_one", "true")
-    _note_step(file, library, head, node)
+    _note_step(started, library, head)
     _note_groups(document, started, library, head)
     _note_hybrid(document, started, library, head)
     trainer = started.trainer[1] if started.trainer is not None else None
@@ -169,11 +171,12 @@ def _forget_written(document: Document, head: Mapping, text: str, program: Linke
         head.entries.pop("config", None)
 
 
-def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> None:
+def _note_step(started: Started, library: Library, head: Mapping) -> None:
     """Note what a program's own code says of a step: whose trainer takes it, and whether it accumulates."""
+    file, node = started.file, started.node
     if whose := _once("trains_with", trains_with, file, library):
         _note(head, node, "trains_with", whose)
-        if taken := _config_of(file, library):
+        if taken := _once("trl_config", config_of, file, library):
             _note(head, node, "trl_config", taken)
     if loss := _once("compares", learns.compares, file, library):
         _note(head, node, "compares", loss)
@@ -185,12 +188,15 @@ def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> Non
             _note(head, node, "recomputes_nothing", "true")
     if sharing := _once("shares_sequences", learns.splits_sequences, file, library):
         _note(head, node, "shares_sequences", sharing)
-    for key, asks in learns.ASKED.items():
+    for key, asks in {**learns.ASKED, "takes_peft_config": takes_peft_config}.items():
         if _once(key, asks, file, library):
             _note(head, node, key, "true")
-    for name, words in _once("refused", refused, file, library).items():
-        items = [Composite(each, node.start, node.end, "" if each == "true" else '"') for each in words]
-        one = items[0] if words == ("true",) else None
+    adapters = _once("adapters", adapters_of, file, library)
+    told = adapters.told(started.program.flags) if adapters is not None else {}
+    for name, words in {**_once("refused", refused, file, library), **told}.items():
+        plain = words == ("true",) or words[0].isdigit()
+        items = [Composite(each, node.start, node.end, "" if plain else '"') for each in words]
+        one = items[0] if plain or name in _ONE_WORD else None
         _enter(head, node, name, one or Sequence(node.start, flow=True, end=node.end, items=list(items)))
 
 
@@ -332,15 +338,6 @@ def _once(name: str, asks: Callable[[File, Modules], Any], file: File, library: 
 def _trains_plainly(file: File, library: Library) -> bool:
     """Whether the trainers of a program are those of transformers, or its own made of them."""
     return bool(_once("trains_with", trains_with, file, library) == "transformers")
-
-
-def _config_of(file: File, library: Library) -> str:
-    """Return the class of TRL's arguments that a program takes, found out once."""
-    key = f"{file.path}:trl_config"
-    if key not in library.programs:
-        library.programs[key] = config_of(file, modules_of(library))
-    found: str = library.programs[key]
-    return found
 
 
 def _trains_one(started: Started, library: Library) -> bool:

@@ -32,7 +32,7 @@ from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
 from cfglint.repair.machines import Machines
 from cfglint.repair.others import for_a_launcher, for_several
-from cfglint.repair.price import lays_out, overfills_host, points, regroups
+from cfglint.repair.price import beyond_hosts, lays_out, points, regroups
 from cfglint.repair.reasoned import has_reason
 from cfglint.repair.results import as_if_it_ran, is_same, probe, rests_apart, risk_to_results
 from cfglint.repair.tracks import OF_ITSELF, SHORT, UNPRICED, Broken, Option, Track, priced, risk_of, worse
@@ -240,8 +240,7 @@ class Options(Record):
         if not self._carry(knob, option, plain=own.plain):
             return None
         if len(track) <= SHORT and track.move.kind == "time":
-            if overfills_host(self.trials, self.judged, option.facts):
-                self.trials.hosted[knob.name] = option
+            if beyond_hosts(self.trials, self.judged, option):
                 return None
             told = points(self.trials, self.judged, option.facts, option.cost)
             if told > _MOST_TROUBLE and not regroups(option.facts):

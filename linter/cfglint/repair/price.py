@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
+    from cfglint.repair.tracks import Option
     from cfglint.repair.trials import Trials
 
 _WORK, _COMPUTE, _MOVES = "step.work", "step.compute", ("step.transfer", "step.host")
@@ -91,6 +92,16 @@ def overfills_host(trials: Trials, judged: Judged, facts: Mapping[str, object]) 
         return False
     there = bounds_of(after["gpu.per_node"])  # engines have GPUs of the machine, too
     return need[0] > host_of(vram[1]) * max(ranks[1], there[1] if there is not None else 0)
+
+
+def beyond_hosts(trials: Trials, judged: Judged, option: Option) -> bool:
+    """Whether no host holds what a move sends there, nor with adapters alone, where they may be trained."""
+    if not overfills_host(trials, judged, option.facts):
+        return False
+    trials.hosted[option.knob] = option
+    rank = judged.values["adapters.to"]
+    lighter = {**option.facts, "lora_rank": rank}
+    return not (is_number(rank) and rank > 0) or overfills_host(trials, judged, lighter)
 
 
 def host_of(vram: float) -> float:

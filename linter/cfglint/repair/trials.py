@@ -46,7 +46,7 @@ MEMORY = "MEM1"  # the rules about what a GPU must hold; MEM2 are about an engin
 def key_of(facts: Facts) -> Key:
     """Return what tells facts apart; 1, 1.0 and true are three, and a missing one is known by its text."""
     return tuple(
-        (name, type(value), repr(value) if isinstance(value, (Interval, Open, Unknown)) else value)
+        (name, type(value), repr(value) if isinstance(value, (Interval, Open, Unknown, list)) else value)
         for name, value in sorted(facts.items())
     )
 
