@@ -1,7 +1,8 @@
 """What a batch script asks Slurm for, where a repair moves its job to fewer GPUs or machines.
 
-``#SBATCH --nodes=4`` keeps a job waiting on a cluster that has one machine, whatever its commands start. So
-such lines move along, as far as they ask for more than there is.
+``#SBATCH --nodes=4`` keeps a job waiting on a cluster that has one machine, whatever its commands start, and
+SkyPilot rents as many as ``num_nodes`` says. So such lines move along, as far as they ask for more than there
+is.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from cfglint.document.shell.processes import below
 from cfglint.repair.devices import with_devices
 from cfglint.repair.in_step import in_step
 from cfglint.repair.patch import Change, Patch
-from cfglint.repair.price import lays_out, regroups
+from cfglint.repair.price import gives_other_gpus, lays_out
 from cfglint.repair.submitted import asked_in_front
 from cfglint.repair.together import combined
 from cfglint.text import Edit
@@ -32,6 +33,7 @@ _NUMBER = re.compile(r"[0-9]+\Z")
 _STEP = re.compile(
     r"(?P<flag>--gres=gpu|--gpus-per-(?:node|task))[:=](?:[A-Za-z][\w.-]*:)?(?P<number>[0-9]{1,3})"
 )
+_ASKS = re.compile(r"#SBATCH|num_nodes:\Z")  # Slurm's, and SkyPilot's number of machines
 _FIGURES = ("nodes", "gpus_per_node", "tasks_per_node", "gpus", "tasks")
 
 
@@ -52,7 +54,9 @@ def _asking_less(
     """
     patch = with_devices(patch, repair, watched, trials)
     facts = combined(repair.options) or {}
-    if patch is None or len(watched) != 1 or not (regroups(facts) or lays_out(facts)):
+    if patch is None or len(watched) != 1:
+        return patch
+    if not (lays_out(facts) or gives_other_gpus(trials, watched[0], facts)):
         return patch
     in_front = [change for change in asked_in_front(watched[0]) if change.edit not in patch.edits]
     patch = Patch([*patch.changes, *in_front]) if in_front else patch
@@ -64,7 +68,7 @@ def _asking_less(
     most = machines if isinstance(machines, int) else 1
     moved = patch.spans
     more = list(_of_step(document, each, moved))
-    if job is not None and not job.everywhere and (job.count("gpus") or 0) > each * most:
+    if job is not None and (job.count("gpus") or 0) > each * most:
         more += _edits(document, job, each, most, moved)
     if not more:
         return patch
@@ -111,7 +115,7 @@ def _edits(
             continue
         span = start + digits.start(), end
         line = document.file.text[document.file.text.rfind("\n", 0, start) + 1 : start].strip().rstrip("= ")
-        if line.startswith("#SBATCH") and not any(a < span[1] and span[0] < b for a, b in moved):
+        if _ASKS.match(line) and not any(a < span[1] and span[0] < b for a, b in moved):
             moved.add(span)
             told = text[: digits.start()] + str(new)
             yield Change(Edit(*span, str(new)), f"{line} to {told}", line, digits[0])
