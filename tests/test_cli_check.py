@@ -339,3 +339,27 @@ def test_flags_of_a_server_may_be_cut_short(cfglint, tmp_path, command):
     assert jobs[0]["jobs"][0]["verdict"] == "fits"
     assert [each["jobs"][0]["need_gib"] for each in jobs[1:]] == [jobs[0]["jobs"][0]["need_gib"]] * 2
     assert not any(finding["code"] == "PRF101" for each in jobs for finding in each["findings"])
+
+
+LONG = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+dataset_name: AI-MO/NuminaMath-TIR
+torch_dtype: bfloat16
+bf16: true
+use_vllm: true
+accelerate_config: zero3
+num_processes: 7
+num_generations: 8
+per_device_train_batch_size: 4
+max_prompt_length: 512
+max_completion_length: 8192
+gradient_checkpointing: true
+output_dir: out-grpo
+"""
+
+
+def test_a_short_text_tells_the_package_that_a_fix_needs(tmp_path, terminal):
+    (tmp_path / "c.yaml").write_text(LONG)
+    words = ["c.yaml", "--select", "MEM104", "--framework", "trl==0.14.0", "--gpu", "a100-80gb-sxm"]
+    printed = " ".join(terminal.run("check", tmp_path, [*words, "--no-detect"])[1].split())
+    assert "gradient_accumulation_steps to 4 (needs liger-kernel)" in printed
+    assert "same loss up to rounding" not in printed  # for which there is no room

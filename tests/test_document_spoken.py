@@ -12,7 +12,8 @@ from cfglint.document.spoken import spoken
         (("launch",), "launch"),
         (("launch", "flags", "num_processes"), "--num_processes"),
         (("launch", "processes"), "the command's number of processes"),
-        (("launch", "other"), "launch.other"),
+        (("launch", "kept_number"), "the number of GPUs of the script's other commands"),
+        (("launch", "trains_one"), "the command's program"),
     ],
 )
 def test_what_a_command_says_is_no_key_of_the_file(path, text):

@@ -1,7 +1,7 @@
-"""Whether a file that a command names is surely not there when the command runs.
+"""Whether a file that a command names, or its program, is surely not there when the command runs.
 
 That is so where the command's program is in the repository, the file is nowhere that the program could be
-started from, and nothing in the repository may put it there.
+started from, and nothing in the repository may put it there. Of the program itself, its folder has to be there.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import os
 import re
 from fnmatch import fnmatchcase
 
+from cfglint.document.shell.processes import below, text_at
+from cfglint.document.tree import Scalar, Unresolved, target
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.reading import Library
@@ -17,9 +20,13 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(r"(?:\.?[\w-][\w.+-]*/|\./|\.\./)*[\w-][\w.+-]*\Z")  # a path without anything to put in
 _BLANK = re.compile(r"(?i)(?:^|[/_-])(?:path|your|my|xxx+|example|foo)(?:[/_-]|$)|^x+\.|path[/_]to")
-_PUTS = (
-    r"(?:>|\b(?:tee|cp|mv|ln|wget|curl|rsync|scp|install|unzip|tar|git[ ]clone|envsubst|jq|sed|python3?|hf"
-    r"|huggingface-cli|gsutil|aws|yq)\b)"
+_BRINGS = r"tee|cp|mv|ln|wget|curl|rsync|scp|install|unzip|tar|git[ ]clone|envsubst|sed|hf|huggingface-cli|gsutil|aws"
+_PUTS = rf"(?:>|\b(?:{_BRINGS}|jq|yq|python3?)\b)"
+_PUTS_PROGRAM = rf"(?:>|\b(?:{_BRINGS})\b)"
+# What may run a command in another checkout, or bring one.
+_AWAY = re.compile(
+    r"\b(?:docker|podman|enroot|apptainer|singularity|container\w*|pushd|kubectl|ray job|ssh|pdsh|mpirun)\b"
+    r"|\bgit (?:clone|submodule|checkout|apply)\b|\bpatch\b"
 )
 # A redirection to a config, or to a variable that is called after one.
 _WRITES = re.compile(
@@ -42,6 +49,32 @@ def is_absent(document: Document, library: Library, name: str) -> bool:
     return not (_is_kept_out(name, top, library) or _is_put(name, script.path, library))
 
 
+def lost_program(document: Document, library: Library) -> Scalar | None:
+    """Return the name of a command's program that is not in the folder of the repository where it should be."""
+    script, node = document.file, target(below(document.root, "launch", "program"))
+    if document.program is not None or document.elsewhere or document.listed or script.format != "shell":
+        return None
+    if not isinstance(node, Scalar) or isinstance(node, Unresolved) or _AWAY.search(script.text):
+        return None
+    folder, base = os.path.split(node.text)
+    plain = base.endswith(".py") and _PLAIN.match(node.text) and not _BLANK.search(node.text)
+    if (
+        not (plain and folder)
+        or base not in script.text
+        or text_at(document.root, "launch", "module") == "true"
+    ):
+        return None
+    top, project = library.root(os.path.dirname(script.path)), library.project
+    there = _is_here(os.path.join(document.folder, folder), script.path, library)
+    if not there or top is None or project is None or _is_kept_out(node.text, top, library):
+        return None
+    end = os.sep + os.path.normpath(node.text)
+    for path, text in project.programs(script.path):
+        if path.endswith(end) or (not path.endswith(".py") and _puts(text, base, _PUTS_PROGRAM)):
+            return None
+    return None if _puts(script.text, base, _PUTS_PROGRAM) else node
+
+
 def _is_here(folder: str, path: str, library: Library) -> bool:
     """Whether the folder that a script goes to is in the repository."""
     if folder in ("", "."):
@@ -50,13 +83,13 @@ def _is_here(folder: str, path: str, library: Library) -> bool:
     return any(os.path.basename(each) in library.folders(os.path.dirname(each) or ".") for each in around)
 
 
-def _puts(text: str, name: str) -> bool:
+def _puts(text: str, name: str, by: str = _PUTS) -> bool:
     """Whether a script may write a file: a line that could, names it or a variable that does."""
     text = _LINES.sub(" ", text)
     held = re.findall(rf"(?m)^\s*(?:export\s+|local\s+)?(\w+)=[^\n]*{re.escape(name)}", text)
     spelled = "|".join([re.escape(name), *(rf"\$\{{?{variable}\b" for variable in held)])
     return any(
-        re.search(rf"{_PUTS}[^\n]*?(?:{spelled})", part) and not re.search(r"--\w+[= ]\S*$", part)
+        re.search(rf"{by}[^\n]*?(?:{spelled})", part) and not re.search(r"--\w+[= ]\S*$", part)
         for line in text.split("\n")
         for part in re.findall(rf"^.*?(?:{spelled})", line)
     )

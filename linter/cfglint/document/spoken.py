@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 _COMMAND = "launch"
 _FLAGS = "flags"
-_SAID = {
+_PROGRAM = "the command's program"
+_SAID = {  # all else is told of the program
     "processes": "the command's number of processes",
     "processes_per_node": "the command's number of processes per machine",
     "nodes": "the command's number of machines",
@@ -18,48 +19,10 @@ _SAID = {
     "beside": "the script's other commands",
     "running": "the script's other commands",
     "kept_gpus": "the script's other commands",
+    "kept_number": "the number of GPUs of the script's other commands",
+    "config": "the command's config file",
     "launcher": "the launcher",
-    "program": "the command's program",
-    "module": "the command's program",
-    "program_file": "the command's program",
-    "base": "the command's program",
-    "adapts": "the command's program",
-    "quantizes": "the command's program",
-    "takes_peft_config": "the command's program",
-    "adapter_switch": "the command's program",
-    "adapter_ranks": "the command's program",
-    "adapter_rank": "the command's program",
-    "adapter_targets": "the command's program",
-    "adapter_saves": "the command's program",
-    "adapter_bits": "the command's program",
-    "adapter_bits_numbered": "the command's program",
-    "adapter_unsharded": "the command's program",
-    "suite": "the command's program",
-    "submits": "the command's program",
-    "imports": "the command's program",
-    "trains_with": "the command's program",
-    "compares": "the command's program",
-    "one_pass": "the command's program",
-    "older_megatron": "the command's program",
-    "recomputes_nothing": "the command's program",
-    "counts_micro": "the command's program",
-    "whole_groups": "the command's program",
-    "repeats_prompts": "the command's program",
-    "averages_ranks": "the command's program",
-    "averages_tokens": "the command's program",
-    "means_tokens": "the command's program",
-    "starves_adapters": "the command's program",
-    "finds_unused": "the command's program",
-    "shares_sequences": "the command's program",
-    "grouped_by": "the command's program",
-    "groups_shrink": "the command's program",
     "mesh": "the command's config",
-    "packs": "the command's program",
-    "frees_eagerly": "the command's program",
-    "sleeps": "the command's program",
-    "names_kernels": "the command's program",
-    "asks_npus": "the command's program",
-    "forks": "the command's program",
     "unread": "the command's words that cfglint cannot read",
     "visible_gpus": "the number of GPUs in CUDA_VISIBLE_DEVICES",
     "visible_least": "the GPUs in CUDA_VISIBLE_DEVICES",
@@ -89,4 +52,4 @@ def spoken(path: Path) -> str:
         return dotted(path)
     if path[1] == _FLAGS and len(path) > 2:
         return "--" + dotted(path[2:])
-    return _SAID.get(str(path[1]), dotted(path))
+    return _SAID.get(str(path[1]), _PROGRAM)

@@ -377,7 +377,7 @@ class Document(Record):
     alone, ``composed`` whether a program of its own has
     Hydra compose it where its framework does not, ``base_of`` whose defaults it is, ``used`` whether its
     project uses its package, ``started`` with how many processes its project's scripts start what reads it,
-    ``strange`` flags that its program lacks, ``shelved`` which files of DeepSpeed may take its one's place,
+    ``strange`` flags that its program lacks, ``lost`` its program where that is not here, ``shelved`` which files of DeepSpeed may take its one's place,
     ``siblings`` what lies beside its config; ``replaced`` are the keys that a launch gives itself; ``sites``
     where a program's calls are, ``asked`` gives the trainer where some flags are given; ``flags`` names all.
     """
@@ -423,6 +423,7 @@ class Document(Record):
     used: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     started: Callable[[str], list[Any]] | None = field(default=None, init=False, compare=False)
     strange: Callable[[], list[Any]] | None = field(default=None, init=False, compare=False)
+    lost: Callable[[], Scalar | None] | None = field(default=None, init=False, compare=False)
     shelved: Callable[[], dict[str, str]] | None = field(default=None, init=False, compare=False)
     siblings: Callable[[str], list[File]] | None = field(default=None, init=False, compare=False)
     elsewhere: bool = field(default=False, init=False, compare=False)

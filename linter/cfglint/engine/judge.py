@@ -265,6 +265,10 @@ def _other_files(subject: Subject) -> Iterator[Mistake]:
     for trouble in layers.troubles if layers is not None else ():
         node = trouble.node if trouble.by is None else trouble.by.first.node
         yield Mistake(trouble.note, node.start, node.end, key=trouble.key, text=trouble.kind)
+    lost = subject.document.lost() if subject.is_launch and subject.document.lost is not None else None
+    if lost is not None:
+        note = f"the program {lost.text} is not in the repository"
+        yield Mistake(note, lost.start, lost.end, key=lost.text, text="program")
 
 
 def _misfits(subject: Subject) -> Iterator[Mistake]:

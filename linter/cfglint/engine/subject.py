@@ -217,11 +217,13 @@ class Reading(Record):
         if document.followed or document.format != "shell" or self.library is None:
             return
         document.followed = True
+        from cfglint.document.absent import lost_program
         from cfglint.document.follow import follow  # scripts alone start programs
         from cfglint.document.strange import strange_flags
 
         follow(document, self.library)
         document.strange = partial(strange_flags, document, self.library)
+        document.lost = partial(lost_program, document, self.library)
 
     def _view(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from cfglint.findings import LEVELS
 from cfglint.record import Record, replace
 from cfglint.report import Style, verdicts
@@ -47,6 +49,7 @@ _NARROWEST = 20  # cells of source below which a window shows nothing useful
 _CHANGED = 4  # changed lines and related places shown without --verbose
 _RELATED = 2
 _WRAPPED = 8  # cells of a line that its indent and a word that does not fit take
+_NEEDS = re.compile(r"\(needs [^()]+\)")  # of an effect: a package, without which the launch stops
 _TITLE_LINES = 2  # that a fix's title and effects may take without --verbose
 
 
@@ -391,10 +394,10 @@ class _Text:
         )
 
     def title(self, fix: Fix) -> str:
-        """Return what a fix does, and its effects where there is room for them."""
+        """Return what a fix does, and its effects where there is room for them, but in any case what it needs."""
         title = title_of(fix)
         if not self.verbose and len(title) > _TITLE_LINES * (_WIDTH - _WRAPPED):
-            title = shown(fix.title)
+            title = " ".join((shown(fix.title), *dict.fromkeys(_NEEDS.findall(shown(fix.effect)))))
         return title + (f" (for {shown(fix.target)} only)" if fix.target and fix.edits else "")
 
     def alternatives(self, group: Group, *, word: str) -> Iterator[Block]:
