@@ -1,7 +1,7 @@
 """Whether a file that a command names, or its program, is surely not there when the command runs.
 
 That is so where the command's program is in the repository, the file is nowhere that the program could be
-started from, and nothing in the repository may put it there. Of the program itself, its folder has to be there.
+started from, and nothing in the repository may put it there. Of the program itself, its folder is there.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def is_absent(document: Document, library: Library, name: str) -> bool:
 
 
 def lost_program(document: Document, library: Library) -> Scalar | None:
-    """Return the name of a command's program that is not in the folder of the repository where it should be."""
+    """Return the name of a command's program that is not in its folder of the repository."""
     script, node = document.file, target(below(document.root, "launch", "program"))
     if document.program is not None or document.elsewhere or document.listed or script.format != "shell":
         return None

@@ -377,7 +377,8 @@ class Document(Record):
     alone, ``composed`` whether a program of its own has
     Hydra compose it where its framework does not, ``base_of`` whose defaults it is, ``used`` whether its
     project uses its package, ``started`` with how many processes its project's scripts start what reads it,
-    ``strange`` flags that its program lacks, ``lost`` its program where that is not here, ``shelved`` which files of DeepSpeed may take its one's place,
+    ``strange`` flags that its program lacks, ``lost`` its program where that is not here,
+    ``shelved`` which files of DeepSpeed may take its one's place,
     ``siblings`` what lies beside its config; ``replaced`` are the keys that a launch gives itself; ``sites``
     where a program's calls are, ``asked`` gives the trainer where some flags are given; ``flags`` names all.
     """

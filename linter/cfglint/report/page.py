@@ -394,7 +394,7 @@ class _Text:
         )
 
     def title(self, fix: Fix) -> str:
-        """Return what a fix does, and its effects where there is room for them, but in any case what it needs."""
+        """Return what a fix does, its effects where there is room for them, and always what it needs."""
         title = title_of(fix)
         if not self.verbose and len(title) > _TITLE_LINES * (_WIDTH - _WRAPPED):
             title = " ".join((shown(fix.title), *dict.fromkeys(_NEEDS.findall(shown(fix.effect)))))
