@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(r"(?:\.?[\w-][\w.+-]*/|\./|\.\./)*[\w-][\w.+-]*\Z")  # a path without anything to put in
 _BLANK = re.compile(r"(?i)(?:^|[/_-])(?:path|your|my|xxx+|example|foo)(?:[/_-]|$)|^x+\.|path[/_]to")
-_BRINGS = r"tee|cp|mv|ln|wget|curl|rsync|scp|install|unzip|tar|git[ ]clone|envsubst|sed|hf|huggingface-cli|gsutil|aws"
+_BRINGS = (
+    r"tee|cp|mv|ln|wget|curl|rsync|scp|install|unzip|tar|git[ ]clone|envsubst|sed|hf|huggingface-cli"
+    r"|gsutil|aws"
+)
 _PUTS = rf"(?:>|\b(?:{_BRINGS}|jq|yq|python3?)\b)"
 _PUTS_PROGRAM = rf"(?:>|\b(?:{_BRINGS})\b)"
 # What may run a command in another checkout, or bring one.
