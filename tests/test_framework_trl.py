@@ -69,6 +69,9 @@ TOLD = [
     (GRPO + "generation_batch_size: null\n", "generation_batch_size", 64),
     (GRPO + "gradient_accumulation_steps: 2\n", "rollout_batch_size", 8 * 8 * 2 / 8),
     (SFT + "eval_strategy: epoch\nper_device_eval_batch_size: 2\n", "eval_batch_size", 16),
+    # open-r1's filter of a data set
+    (GRPO + "pass_rate_min: 0.1\n", "trains", False),
+    (GRPO + "pass_rate_min: 0.1\n", "generates", False),
     # the launch
     (SFT, "train_gpus", 8),
     (SFT + "num_processes: 4\n", "train_gpus", 4),

@@ -39,3 +39,18 @@ def test_one_move_mends_both_rules() -> None:
         assert fix is not None, found[code].no_fix
         assert fix.title == "set parallelism.expert_parallel_degree to 4"
         assert not fix.edits
+
+
+UNKNOWN_PROGRAM = """\
+torchrun --nproc_per_node 4 train_heads.py --model_name_or_path lmsys/vicuna-7b-v1.3 --bf16 True \\
+    --output_dir out --num_train_epochs 1 --per_device_train_batch_size 8 --gradient_accumulation_steps 4 \\
+    --learning_rate 1e-3 --logging_steps 1 --model_max_length 2048
+"""
+
+
+def test_states_that_nothing_moves_are_told_by_their_size() -> None:
+    told = found_in(UNKNOWN_PROGRAM, "rtx-4090", "train.sh")["MEM105"].unfixed
+    assert "the model states take at least 24.6 GiB of a GPU that has 23.5" in told
+    assert "no other hardware" not in told  # where nobody knows what the job takes
+    assert "which other hardware the job runs is not known" in told
+    assert "add --framework transformers" in told

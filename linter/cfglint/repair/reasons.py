@@ -25,6 +25,7 @@ from cfglint.repair.relax import utmost
 from cfglint.repair.shortage import (
     at_most,
     harmless,
+    immovable,
     least_needed,
     least_of,
     overfilled,
@@ -155,7 +156,7 @@ def _not_of_this_file(solver: Solver, group: Group) -> Reason:
     told = _elsewhere(solver, group)
     told = told if told.text else Reason(by_hand(goal), by_hand=True)
     told = told if told.text else _for_people(goal.judged.subject.view, goal.rule)
-    told = told if told.text else Reason(_left_to_people(group))
+    told = told if told.text else Reason(_left_to_people(group) or immovable(solver, group))
     if told.text or not any(solver.rests_on_target(each) for each in group.goals):
         return told
     return _all_by_hand(solver, group)
@@ -283,9 +284,8 @@ def _in_a_script(solver: Solver, group: Group) -> str:
     words = {view.document.file.text[start:end].strip("\"'") for start, end in spans if 0 <= start < end}
     scripts = {word.rpartition("/")[2] for word in words}
     name = scripts.pop() if len(scripts) == 1 else ""
-    if not name.endswith(_SCRIPTS):
-        return ""
-    return f"the values are in {name}, which this script runs: set {values_told(repair)} there"
+    told = f"the values are in {name}, which this script runs: set {values_told(repair)} there"
+    return told if name.endswith(_SCRIPTS) else ""
 
 
 def _all_at_once(search: Search, tracks: Sequence[Track]) -> Iterator[Repair]:

@@ -91,6 +91,12 @@ def least_of(solver: Solver, group: Group, tracks: Sequence[Track]) -> str:
     return f"{what} at least {least:.1f} GiB of a GPU that has {vram[1] / GIB:.1f}"
 
 
+def immovable(solver: Solver, group: Group) -> str:
+    """Say what a job takes at least where nothing in the file can be moved; nothing of other rules."""
+    least = least_of(solver, group, ()) if group.code.startswith(MEMORY) else ""
+    return least and f"{least}, and cfglint has no setting to move in this file that takes memory off"
+
+
 def overfilled(solver: Solver, group: Group, way: Repair) -> Reason:
     """Say that a job takes too much memory after a way, with what shrinks it moved as far as it helps."""
     facts = combined(way.options) or {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.lang.values import INF
+from cfglint.lang.values import INF, needs_of
 from cfglint.record import replace
 from cfglint.repair.reason import Reason
 from cfglint.repair.shortage import at_most, values_told
@@ -37,7 +37,9 @@ def stranded_told(codes: Sequence[str], told: str, own: str) -> str:
 
 def nowhere(judged: Judged) -> str:
     """Say that no other hardware is told, and why where nobody knows what the job takes."""
+    from cfglint.engine.cases import TOTAL, cases_of
     from cfglint.engine.memory import LACKING, bounds_of, memory_of
+    from cfglint.engine.together import asked_together
 
     if judged.target is None:
         return _NOWHERE
@@ -47,9 +49,13 @@ def nowhere(judged: Judged) -> str:
         known = all(need is not None and need[1] < INF for need in needs)
         return _NOWHERE if needs and known else _UNJUDGED
     memory = memory_of(judged.values, judged.target, narrow="")[0]
-    if memory.verdict != "unknown":
+    needs = needs_of(cases_of(judged.values)[0].values[TOTAL])
+    if memory.verdict != "unknown" and not needs:
         return _NOWHERE
-    return f"{_UNJUDGED}: {memory.ask}" if memory.ask else _UNJUDGED
+    ask = memory.ask or asked_together(
+        judged.values, needs
+    )  # too much here, and nobody knows how much elsewhere
+    return f"{_UNJUDGED}: {ask}" if ask else _UNJUDGED
 
 
 def moved_by_hand(solver: Solver, group: Group, allowed: Allowed) -> Reason:
