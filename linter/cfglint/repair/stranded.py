@@ -52,9 +52,7 @@ def nowhere(judged: Judged) -> str:
     needs = needs_of(cases_of(judged.values)[0].values[TOTAL])
     if memory.verdict != "unknown" and not needs:
         return _NOWHERE
-    ask = memory.ask or asked_together(
-        judged.values, needs
-    )  # too much here, and nobody knows how much elsewhere
+    ask = memory.ask or asked_together(judged.values, needs)  # too much here; elsewhere, nobody knows
     return f"{_UNJUDGED}: {ask}" if ask else _UNJUDGED
 
 
