@@ -267,8 +267,7 @@ def _other_files(subject: Subject) -> Iterator[Mistake]:
         yield Mistake(trouble.note, node.start, node.end, key=trouble.key, text=trouble.kind)
     lost = subject.document.lost() if subject.is_launch and subject.document.lost is not None else None
     if lost is not None:
-        note = f"the program {lost.text} is not in the repository"
-        yield Mistake(note, lost.start, lost.end, key=lost.text, text="program")
+        yield Mistake(f"the program {lost.text} is not in the repository", lost.start, lost.end, text="program")
 
 
 def _misfits(subject: Subject) -> Iterator[Mistake]:
