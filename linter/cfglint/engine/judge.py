@@ -255,8 +255,7 @@ def _other_frameworks(subject: Subject) -> Iterator[Mistake]:
     """Yield the other frameworks that a document may be written for, where nobody said which it is."""
     whole = subject.document.whole
     if whole.claimed:
-        names = " and ".join(whole.claimed)
-        yield Mistake(names, whole.start, whole.start)
+        yield Mistake(" and ".join(whole.claimed), whole.start, whole.start)
 
 
 def _other_files(subject: Subject) -> Iterator[Mistake]:
@@ -265,9 +264,10 @@ def _other_files(subject: Subject) -> Iterator[Mistake]:
     for trouble in layers.troubles if layers is not None else ():
         node = trouble.node if trouble.by is None else trouble.by.first.node
         yield Mistake(trouble.note, node.start, node.end, key=trouble.key, text=trouble.kind)
-    lost = subject.document.lost() if subject.is_launch and subject.document.lost is not None else None
-    if lost is not None:
-        yield Mistake(f"the program {lost.text} is not in the repository", lost.start, lost.end, text="program")
+    asked = subject.document.lost if subject.is_launch else None
+    if asked is not None and (lost := asked()) is not None:
+        told = f"the program {lost.text} is not in the repository"
+        yield Mistake(told, lost.start, lost.end, text="program")
 
 
 def _misfits(subject: Subject) -> Iterator[Mistake]:
