@@ -45,9 +45,9 @@ def nowhere(judged: Judged) -> str:
         return _NOWHERE
     if judged.values[LACKING] is True:
         parts = (name for name, there in _PARTS if judged.values[there] is True)
-        missing = [bounds_of(judged.values[name]) for name in parts]
-        known = all(need is not None and need[1] < INF for need in missing)
-        return _NOWHERE if missing and known else _UNJUDGED
+        needs = [bounds_of(judged.values[name]) for name in parts]
+        known = all(need is not None and need[1] < INF for need in needs)
+        return _NOWHERE if needs and known else _UNJUDGED
     memory = memory_of(judged.values, judged.target, narrow="")[0]
     missing = needs_of(cases_of(judged.values)[0].values[TOTAL])
     if memory.verdict != "unknown" and not missing:
