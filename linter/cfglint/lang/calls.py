@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cfglint.lang import tree as t
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     Builtin: TypeAlias = Callable[[Emitter, t.Call], tuple[str, Type]]
     _Tests: TypeAlias = Sequence[Sequence[str]]  # what each arm of a match is for
 
+_FEW_ARMS = 6  # of a match, that are asked one after the other
 _EXTREMES = {"min": "minimum", "max": "maximum"}
 MAX_LOOPS = 2  # quantifiers inside each other; each multiplies the time by the length of a list
 
@@ -257,15 +259,25 @@ class Branches(Emitter):
         chosen = self.put(f"{table}.get({subject}, {len(tests)}) if type({subject}) is str else {place_of}")
         result, values = self.put("None"), self.put("[]")
         arms: list[tuple[int, str, Type]] = []
-        for place, arm in enumerate(_bodies(node)):
 
-            def body(arm: t.Expr = arm) -> None:
-                atom, own = self.value(arm, wanted)
-                self.line(f"{result} = {atom}")
-                arms.append((len(self.lines) - 1, f"= {atom}", own))
-                self.line(f"if {chosen} < 0: {values}.append({result})")
+        def body(arm: t.Expr) -> None:
+            atom, own = self.value(arm, wanted)
+            self.line(f"{result} = {atom}")
+            arms.append((len(self.lines) - 1, f"= {atom}", own))
+            self.line(f"if {chosen} < 0: {values}.append({result})")
 
-            self.block(f"if {chosen} == {place} or {chosen} < 0", body)
+        def among(bodies: Sequence[t.Expr], first: int) -> None:
+            """Emit some arms, halved until few are left: a table may have a hundred."""
+            if len(bodies) <= _FEW_ARMS:
+                for place, arm in enumerate(bodies, first):
+                    self.block(f"if {chosen} == {place} or {chosen} < 0", partial(body, arm))
+                return
+            half = len(bodies) // 2
+            for low, part in ((first, bodies[:half]), (first + half, bodies[half:])):
+                head = f"if {low} <= {chosen} < {low + len(part)} or {chosen} < 0"
+                self.block(head, partial(among, part, low))
+
+        among(_bodies(node), 0)
         kind = self._joined_all(node, arms)
         label = self._label(node.subject, subject_kind, wanted)
         open_ = f"chosen({values}, {subject}, {total}, {kind.kind!r}, {label!r})"

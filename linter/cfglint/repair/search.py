@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from heapq import heappop, heappush
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import inf, isfinite, prod
 
 from cfglint.budget import BUDGET, spend
@@ -42,9 +42,9 @@ SAFE_LIMIT = 400  # of the one among safe moves, which comes first
 CHEAPER = 200  # of one that looks for something cheaper than what was found
 SMALL = 300  # combinations that are enumerated
 TINY = 24  # as many as it takes to see that none can be enough
+COMPANY = 400  # trials that look for those that help beside one other
 FEW = 10  # tracks, among which those that help only beside another are always looked for
 SEVERAL = 2  # tracks, from which on a repair is looked for that moves many at once
-COMPANY = 400  # trials that look for them
 SETS = 4000  # of tracks that are looked at
 NEAR = 32  # places of each track that are looked at before one is followed to its end
 RESERVE = 1_500_000  # steps that are left for what the file's other findings need, and for the reasons
@@ -212,10 +212,11 @@ class Search(Record):
             best = relaxed(self, usable)
             if best is not None:
                 self.limit = min(self.limit, self.used + CHEAPER)
-            elif self._short(usable):
-                self.helpful, self.hopeless = {track.knob.name for track in leading}, True
-                return None
-        if len(usable) <= FEW or not self._within_reach(leading):
+        together = self._reach_together(leading)
+        if len(leading) > SEVERAL and not together and self._short(usable):
+            self.helpful, self.hopeless = {track.knob.name for track in leading}, True
+            return best
+        if len(usable) <= FEW or not together:
             leading += list(self._in_company(usable, leading))
         if len(usable) > FEW:
             leading = list(self._without_detours(leading))
@@ -299,20 +300,19 @@ class Search(Record):
         return min(options, key=lambda option: max(self.progress((option,)).gaps), default=None)
 
     def _in_company(self, tracks: Sequence[Track], leading: Sequence[Track]) -> Iterator[Track]:
-        """Yield the tracks that do nothing by themselves, but beside one other, where that one ends."""
-        taken = {track.number for track in leading}
-        start = self.trials.count
+        """Yield the tracks that do nothing by themselves, but beside one other, where that one ends.
+
+        Many tracks are looked at beside all others at once.
+        """
+        taken, start = {track.number for track in leading}, self.trials.count
+        ends = [(track, end) for track in tracks if (end := track.option(len(track) - 1)) is not None]
         for track in tracks:
             if track.number in taken:
                 continue
-            for beside in tracks:
-                end = beside.option(len(beside) - 1)
-                if beside.knob.name == track.knob.name or end is None or self.trials.count - start > COMPANY:
-                    continue
-                seen = self._seen(track, (end,))
-                if seen.reaches:
-                    yield seen
-                    break
+            others = [end for other, end in ends if other.knob.name != track.knob.name]
+            groups = [(end,) for end in others] if len(tracks) <= FEW else [self._compatible(others)]
+            seen = (self._seen(track, beside) for beside in groups if self.trials.count - start <= COMPANY)
+            yield from islice((along for along in seen if along.reaches), 1)
 
     def _without_detours(self, tracks: Sequence[Track]) -> Iterator[Track]:
         """Leave out a long way to and fro where the same knob leads farther in its other direction."""
@@ -330,6 +330,10 @@ class Search(Record):
         if not tracks or any(track.farthest is None for track in tracks):
             return bool(tracks)
         return self.progress(self._ends(tracks)).bounded
+
+    def _reach_together(self, tracks: Sequence[Track]) -> bool:
+        """Whether the bounds hold with as many of the tracks as can be moved together."""
+        return self._within_reach(tracks) or self.progress(self._compatible(self._ends(tracks))).bounded
 
     def _some_reach(self, tracks: Sequence[Track]) -> bool:
         """Whether the bounds may hold with some of the tracks, where they exclude each other."""
