@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cfglint.lang import tree as t
-from cfglint.repair.allowed import recomputing
+from cfglint.repair.allowed import to_the_point
 from cfglint.repair.tracks import Option, Track
 from found import found_in
 
@@ -46,7 +46,7 @@ def _writer() -> Any:
 def _left(goals: Iterable[Any]) -> list[object]:
     track = Track(t.Knob("gradient_checkpointing", "any"), "full", ["none"], t.Move("any", 1.0))
     track.make = _option
-    return [option.facts for one in recomputing([track], list(goals), _writer()) for option in one.options()]
+    return [option.facts for one in to_the_point([track], list(goals), _writer()) for option in one.options()]
 
 
 @pytest.mark.parametrize(

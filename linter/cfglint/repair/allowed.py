@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cfglint.repair.write import Writer
 
 _RECOMPUTES, _NOTHING = "gradient_checkpointing", "none"
+_ADAPTS = "lora_rank"
 
 
 class Allowed(Value):
@@ -55,16 +56,20 @@ def uncut(tracks: Iterable[Track]) -> list[Track]:
     return [track for track in whole if track is not None]
 
 
-def recomputing(tracks: Iterable[Track], goals: Iterable[Goal], writer: Writer) -> Iterator[Track]:
-    """Yield tracks, but not one that stops recomputing where memory is lacking, unless another rule asks."""
+def to_the_point(tracks: Iterable[Track], goals: Iterable[Goal], writer: Writer) -> Iterator[Track]:
+    """Yield tracks, but those that nobody would take for what is broken.
+
+    Where memory is lacking, recomputing is not stopped, unless another rule asks for that; adapters are for
+    memory, or where a rule names them.
+    """
     broken, origins = [goal for goal in goals if not goal.held], writer.origins
-    asked = any(
-        _RECOMPUTES in origins.derivation(origins.names_in(goal.rule.requirement))
-        for goal in broken
-        if not goal.code.startswith("MEM")
-    )
-    lacking = any(goal.code.startswith("MEM") for goal in broken)
+    others = [goal.rule.requirement for goal in broken if not goal.code.startswith("MEM")]
+    asked = any(_RECOMPUTES in origins.derivation(origins.names_in(each)) for each in others)
+    lacking = len(others) < len(broken)
+    adapted = lacking or any(_ADAPTS in origins.names_in(each) for each in others)
     for track in tracks:
+        if track.knob.name == _ADAPTS and not adapted:
+            continue
         if track.knob.name != _RECOMPUTES or asked or not lacking:
             yield track
         elif whole := track.where(lambda option: option.facts.get(_RECOMPUTES) != _NOTHING).begun():

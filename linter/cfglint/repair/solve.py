@@ -15,7 +15,7 @@ from cfglint.engine.memory import bounds_of, memory_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.record import Record, field, replace
-from cfglint.repair.allowed import SAFE, Allowed, recomputing
+from cfglint.repair.allowed import SAFE, Allowed, to_the_point
 from cfglint.repair.batch_job import with_job
 from cfglint.repair.found import Repair
 from cfglint.repair.leftover import left_of
@@ -115,7 +115,7 @@ class Solver(Record):
             own = all(goal.compiled in rules for goal in goals)
             stops = all(goal.rule.level == "error" for goal in goals)
             options = Options(self.trials, judged, self.writer(judged), of_own=own, stops=stops)
-            self._tracks[key] = list(recomputing(options.tracks(whole, switches), goals, options.writer))
+            self._tracks[key] = list(to_the_point(options.tracks(whole, switches), goals, options.writer))
         return self._tracks[key]
 
     # ── one search ─────────────────────────────────────────────────────────────────────────────────────

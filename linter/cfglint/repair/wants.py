@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cfglint.findings import Fix
     from cfglint.repair.proposals import Doubt
     from cfglint.repair.solve import Solver
+    from cfglint.repair.tracks import Option
     from cfglint.repair.trials import Goal, Group
 
     _Near: TypeAlias = tuple[Sequence[Goal], Repair | None, Collection[str], float]
@@ -174,11 +175,11 @@ class Wants(Record):
                 last = solver.anyhow(solver.search(moving), moving, SAFE)
             last = last or anyhow(solver, goals, judged)  # fewer GPUs, which may hold the job
             more = () if last is None else moved_besides(solver, last, judged)
-            if last is not None and more:
-                yield solver.written(Repair((*last.options, *more), sure=False), goals)
+            for moves in _safe_first(more) if last is not None else ():
+                yield solver.written(Repair((*last.options, *moves), sure=False), goals)
             yield last
-        if told.moves:  # a search may have no time left for them
-            yield solver.written(solver.as_one(Repair(told.moves, sure=False), judged), goals)
+        for moves in _safe_first(told.moves):  # a search may have no time left for them
+            yield solver.written(solver.as_one(Repair(moves, sure=False), judged), goals)
 
     def _of_stranded(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return what helps where an error has no repair: what may be enough, or other hardware."""
@@ -384,6 +385,12 @@ def _share(fix: Fix) -> float:
 def _is_endless(fix: Fix) -> bool:
     """Whether a step takes so long with a fix, at worst, that nobody waits for it."""
     return fix.slower is not None and fix.slower[1] > _TOO_SLOW and _share(fix) > _TOO_SLOW / 2
+
+
+def _safe_first(moves: tuple[Option, ...]) -> Iterator[tuple[Option, ...]]:
+    """Yield the safe ones of some moves, then all of them."""
+    safe = tuple(option for option in moves if not option.unsafe)
+    yield from filter(None, dict.fromkeys((safe, moves)))
 
 
 def _slowness(fix: Fix) -> str:
