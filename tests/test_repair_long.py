@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from cfglint.repair import wants
-from cfglint.repair.solve import Solver
 from found import found_in
 
 ZERO3 = (
@@ -90,25 +88,14 @@ DPO = (
 )
 
 
-def test_what_the_reason_names_is_offered_where_no_search_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for where, name in ((wants, "furthest"), (wants, "anyhow"), (Solver, "nearest")):
-        monkeypatch.setattr(where, name, lambda *args, **named: None)
+def test_states_that_do_not_fit_go_to_the_host_with_adapters_before_samples_are_cut() -> None:
     finding = found_in(DPO, "rtx-3090")["MEM105"]
-    assert "even with ref_reward_offload true" in finding.unfixed
-    first = finding.alternatives[0]
-    assert (first.applicability, first.certainty) == ("safe", "may")
-    assert "ref_reward_offload to true" in first.title
-
-
-def test_what_the_reason_names_as_last_is_offered() -> None:
-    finding = found_in(DPO, "rtx-3090")["MEM105"]
-    assert "even with ref_reward_offload true" in finding.unfixed
-    safe, cut, *_ = finding.alternatives
-    assert (safe.applicability, safe.certainty) == ("safe", "may")
-    assert "adam_offload to true" in safe.title
-    assert "ref_reward_offload to true" in safe.title
+    adapted, (elsewhere, cut) = finding.fix, finding.alternatives
+    assert adapted is not None
+    assert (adapted.applicability, adapted.certainty, adapted.risk) == ("unsafe", "may", "optimization")
+    assert adapted.title == "set ref_reward_offload to true, adam_offload to true and lora_rank to 64"
+    assert elsewhere.applicability == "display"
     assert (cut.applicability, cut.risk) == ("unsafe", "data")
-    assert "max_len to 4096" in cut.title
 
 
 @pytest.mark.parametrize(
