@@ -175,7 +175,8 @@ class Wants(Record):
                 last = solver.anyhow(solver.search(moving), moving, SAFE)
             last = last or anyhow(solver, goals, judged)  # fewer GPUs, which may hold the job
             more = () if last is None else moved_besides(solver, last, judged)
-            for moves in _safe_first(more) if last is not None else ():
+            for moves in _safe_first(more):
+                assert last is not None
                 yield solver.written(Repair((*last.options, *moves), sure=False), goals)
             yield last
         for moves in _safe_first(told.moves):  # a search may have no time left for them
