@@ -97,6 +97,7 @@ class Market(Record):
     told: Callable[[int], str]  # what says the accumulation steps
     _found: dict[tuple[str, ...], list[Place]] = field(factory=dict)
     _together: int | None = field(default=-1, init=False)
+    _endless: bool | None = field(default=None, init=False)
 
     @property
     def together(self) -> int | None:
@@ -104,6 +105,15 @@ class Market(Record):
         if self._together == -1:
             self._together = gpus_together(self.trials, self.judged)
         return self._together
+
+    @property
+    def endless(self) -> bool:
+        """Whether nobody knows what the job needs, on however many GPUs: how large its model is."""
+        if self._endless is None:
+            most = max(self.offers(), key=lambda offer: offer[2] * offer[3], default=None)
+            values = None if most is None else self.trials.values(self.judged, self._facts(*most[1:]))
+            self._endless = values is not None and _is_endless(values)
+        return self._endless
 
     def price(self, hourly: float, gpus: int) -> str:
         """Return in words what GPUs cost; of one where nobody says how many there have to be."""
@@ -130,7 +140,7 @@ class Market(Record):
             return
         cheapest: dict[bool, Place] = {}
         kernels = any(goal.code.startswith(_KERNELS) for goal in goals)  # an older GPU may have them
-        for hourly, gpu, count, nodes in self.offers(slower=kernels):
+        for hourly, gpu, count, nodes in () if self.endless else self.offers(slower=kernels):
             place = self._place(goals, gpu, count, nodes, hourly)
             if place is not None:
                 cheapest.setdefault(bool(place.accumulation), place)
@@ -360,6 +370,12 @@ def _is_over(values: Values, *, may: bool) -> bool:
     return need[0] > vram[0] or (not may and need[1] > vram[0] and not needs_of(values[TOTAL]))
 
 
+def _is_endless(values: Values) -> bool:
+    """Whether nobody knows the size of a job's model, and so what it needs in any case."""
+    need, size = bounds_of(values[TOTAL]), bounds_of(values["model.params"])
+    return (need is None or need[1] == inf) and (size is None or size[1] == inf)
+
+
 def _may_hold(rule: CompiledRule, values: Values, *, may: bool) -> bool:
     """Whether a rule holds there, or, of memory that only ``may`` be enough, is not broken for certain."""
     truth = rule.test(values)
@@ -411,6 +427,8 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
     from cfglint.repair.proposals import groups_of, mend
     from cfglint.repair.solve import solver_of
 
+    if market.endless:
+        return None
     most = min((place.hourly for place in places), default=inf) * _HALF
     for name, hourly, count, nodes in market.larger(most):
         there = market.trials.run.but(targets=(parse_target(f"{name}:{count}x{nodes}"),), named=True)

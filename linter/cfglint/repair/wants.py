@@ -66,6 +66,7 @@ class Wants(Record):
     _doubts: dict[Judged, Doubt | None] = field(factory=dict)
     _stranded: dict[Judged, list[Goal]] = field(factory=dict)
     _fixes: dict[tuple[Repair, Judged], list[Fix]] = field(factory=dict)
+    _elsewheres: dict[tuple[Judged, tuple[Goal, ...], bool], list[Fix]] = field(factory=dict)
     _told: dict[str, Reason] = field(factory=dict)
     _nears: dict[tuple[Judged, tuple[str, ...], bool], list[Fix]] = field(factory=dict)
 
@@ -349,14 +350,17 @@ class Wants(Record):
         """
         if judged not in self._markets:
             self._markets[judged] = Market(self.solver.trials, judged, partial(self._steps, judged))
-        market = self._markets[judged]
+        market, key = self._markets[judged], (judged, tuple(goals), may)
+        if key in self._elsewheres:
+            return list(self._elsewheres[key])
         places = market.places(tuple(goals), may=may)
         found = [hardware_fix(places, judged)]
         if self._stranding(judged):
             own = any(place.own for place in places)
             one = None if own else one_here(self.solver.trials, judged, goals)
             found.insert(0, one or mended_elsewhere(market, judged.subject, places))
-        return [fix for fix in found if fix is not None]
+        self._elsewheres[key] = [fix for fix in found if fix is not None]
+        return list(self._elsewheres[key])
 
     def _steps(self, judged: Judged, steps: int) -> str:
         """Say what a file has to say for so many accumulation steps."""

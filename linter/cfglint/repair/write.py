@@ -371,12 +371,12 @@ class Writer(Record):
         if there is not None and not trace.editable:
             return self._outside(written, trace, there)
         if trace.overrides and trace.source is not None:
-            path: Steps = (
-                (trace.flag,) if trace.flag else tuple(s for s in trace.at if isinstance(s, (str, int)))
-            )
+            named = tuple(s for s in trace.at if isinstance(s, (str, int)))
+            path: Steps = (trace.flag,) if trace.flag else named
             edit = insert_key(document, path, self._consumer.word(path, value), view.dialect)
             edit = edit or (insert_there(document, path, value) if document.format == "shell" else None)
-            title += f" (over {trace.where.partition(' through ')[0]})"
+            if not trace.file.path.endswith(".py"):  # a program's own default is no text of anybody's
+                title += f" (over {trace.where.partition(' through ')[0]})"
         elif trace.present:
             node = trace.node
             if not trace.editable or not isinstance(node, (Scalar, Sequence)):
