@@ -9,6 +9,7 @@ from cfglint.text import OutsideEdit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cfglint.document.trace import Trace
     from cfglint.facts import Steps
     from cfglint.text import Edit
 
@@ -118,3 +119,9 @@ def asked_of_slurm(text: str, at: int) -> str:
     """Return the option of a job's script that has a value: ``#SBATCH --nodes``; empty for any other."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line.strip().rstrip("= ") if line.startswith("#SBATCH") else ""
+
+
+def over(trace: Trace) -> str:
+    """Say what a value goes over; nothing of a program's own default, which nobody wrote."""
+    place, _, _ = trace.where.partition(" through ")
+    return "" if trace.file.path.endswith(".py") else f" (over {place})"

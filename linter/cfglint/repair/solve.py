@@ -290,13 +290,16 @@ class Solver(Record):
 
     def likely(self, goals: Sequence[Goal], allowed: Allowed = SAFE) -> Repair | None:
         """Return moves that reach the goals, where another rule may be broken then: the cheapest."""
-        search = replace(self.search(goals, SAFE_LIMIT), keeping=not allowed.unsafe, lenient=True)
+        key = (tuple(goals), self.watched, allowed, "likely")
+        if key not in self._repairs:
+            search = replace(self.search(goals, SAFE_LIMIT), keeping=not allowed.unsafe, lenient=True)
 
-        def found() -> Repair | None:
-            repair = self._extended(search, goals, allowed, None)
-            return None if repair is None else replace(repair, sure=False)
+            def found() -> Repair | None:
+                repair = self._extended(search, goals, allowed, None)
+                return None if repair is None else replace(repair, sure=False)
 
-        return self._proven(search, goals, found)
+            self._repairs[key] = self._proven(search, goals, found)
+        return self._repairs[key]
 
     def nearest(self, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
         """Return the single move that comes nearest, where none reaches the goals for certain."""

@@ -27,7 +27,7 @@ from cfglint.record import Record, field, replace
 from cfglint.repair.choose import Chooser
 from cfglint.repair.consumer import Consumer
 from cfglint.repair.invert import ABSENT, Written, invert
-from cfglint.repair.patch import Change, Patch, asked_of_slurm, joined, list_called
+from cfglint.repair.patch import Change, Patch, asked_of_slurm, joined, list_called, over
 from cfglint.repair.product import change_of_a_factor, factors_of, readers_of
 from cfglint.schema.judge import takes
 from cfglint.text import Edit, OutsideEdit, apply_edits
@@ -375,8 +375,7 @@ class Writer(Record):
             path: Steps = (trace.flag,) if trace.flag else named
             edit = insert_key(document, path, self._consumer.word(path, value), view.dialect)
             edit = edit or (insert_there(document, path, value) if document.format == "shell" else None)
-            if not trace.file.path.endswith(".py"):  # a program's own default is no text of anybody's
-                title += f" (over {trace.where.partition(' through ')[0]})"
+            title += over(trace)
         elif trace.present:
             node = trace.node
             if not trace.editable or not isinstance(node, (Scalar, Sequence)):
