@@ -8,7 +8,7 @@ import pytest
 from cfglint import check_text
 from cfglint.errors import RulesError
 from cfglint.lang import tree as t
-from cfglint.lang.pack import shipped_rules
+from cfglint.lang.pack import load, shipped_rules
 from cfglint.lang.parse import parse
 from cfglint.report.order import unchecked
 
@@ -209,12 +209,12 @@ def test_no_shipped_file_replaces_a_definition_of_another() -> None:
     """A user's file may, on purpose; among the shipped ones, the later would win and nobody would see it."""
     seen: dict[str, str] = {}
     again = []
-    for name, text in shipped_rules().items():
-        for node in parse(text, name):
+    for source in load().sources():
+        for node in source.statements:
             if not isinstance(node, (t.Knob, t.Let)):
                 continue
             key = f"{type(node).__name__} {node.name}"
             if key in seen:
-                again.append(f"{key}: {seen[key]}, {name}")
-            seen[key] = name
+                again.append(f"{key}: {seen[key]}, {source.path}")
+            seen[key] = source.path
     assert again == []
