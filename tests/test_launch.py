@@ -377,6 +377,17 @@ def test_what_is_cut_off_is_one_finding(run_it, folder):
     assert "BAT199" in run_it("check", "whole.sh", "--format", "concise")[1]
 
 
+def test_carriage_returns_are_taken_out_of_the_whole_script(cfglint, folder):
+    text = "set -e\npython train.py \\\n  --model_name_or_path a/b --learning_rate 1e-5\necho 'a\rb \xe9'\n"
+    path, plain = folder / "train.sh", text.encode()
+    path.write_bytes(plain.replace(b"\n", b"\r\n"))
+    fix = json.loads(cfglint("check", "train.sh", "--format", "json").stdout)["findings"][0]["fix"]
+    assert fix["applicability"] == "safe"
+    for _ in range(2):
+        assert cfglint("fix", "train.sh", "--select", "DOC107").returncode == 0
+        assert path.read_bytes() == plain  # a carriage return within a line stays
+
+
 def test_a_quote_that_is_never_closed_keeps_a_command_from_running(run_it, folder):
     command = "torchrun --nproc_per_node=8 train.py \\\n  --per_device_train_batch_size 4"
     (folder / "last.sh").write_text(f"{command}\n{command}'\n")

@@ -36,6 +36,25 @@ def _unescape(match: re.Match[str]) -> str:
     return chr(int(unit, 16))
 
 
+_TRAILING = "trailing comma before {!r}: remove it"
+_MOST_COMMAS = 50
+
+
+def trailing_commas(document: Document) -> list[int]:
+    """Return where commas stand before closing brackets; nothing if more is wrong with a text."""
+    text = document.file.text
+    places: list[int] = []
+    error = document.error
+    while error is not None and error.offset is not None and len(places) < _MOST_COMMAS:
+        at, close = error.offset, text[error.offset + 1 :].lstrip(" \t\r\n")[:1]
+        if str(error) != _TRAILING.format(close):
+            return []
+        places.append(at)
+        text = f"{text[:at]} {text[at + 1 :]}"
+        error = parse_json(text)[0].error
+    return places if error is None else []
+
+
 def parse_json(text: str) -> list[Document]:
     """Return the one document of ``text``; an error is kept in it, not raised."""
     document = Document(0, len(text))
@@ -131,7 +150,7 @@ class _Scanner(Record):
             if self.text[self.at : self.at + 1] != close:
                 self.read_key()
                 return True
-            self.lax(DocumentError(f"trailing comma before '{close}': remove it", at))
+            self.lax(DocumentError(_TRAILING.format(close), at))
 
     def read_key(self) -> None:
         """Read the key that is due in a mapping, and its colon."""

@@ -83,8 +83,6 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
         found = [each for each in found if each.finding in kept]
         solver = solver_of(run, judgements)
         chosen = _chosen(solver, found, wanted)
-        if chosen is None:
-            continue
         if chosen:
             return _step(solver, chosen)
         step = _Step(subject)
@@ -96,14 +94,12 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
     return None
 
 
-def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tuple[Found, Repair]] | None:
-    """Return the repairs to be made, each with a finding; None where there is nothing to fix.
+def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tuple[Found, Repair]]:
+    """Return the repairs to be made, each with a finding.
 
     They serve all targets. Where no repair is certain, it may be one that only may suffice.
     """
     groups = {group.code: group for group in groups_of(solver, found, wanted.least)}
-    if not groups:
-        return None
     allowed = ANY if wanted.unsafe else SAFE
     repairs = mend(solver, list(groups.values()), (allowed,))
     chosen: dict[Repair, Found] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from cfglint.document.json import trailing_commas
 from cfglint.document.overrides import ADDED, said_again
 from cfglint.document.removal import joined, remove_keys
 from cfglint.document.shell.ends import rejoined
@@ -23,7 +24,8 @@ from cfglint.repair.halted import HALTED, added
 from cfglint.repair.invert import Written
 from cfglint.repair.stale import stale
 from cfglint.schema.judge import keys_of, knows, mistakes
-from cfglint.schema.wording import meant
+from cfglint.schema.table import table
+from cfglint.schema.wording import fits, meant
 from cfglint.text import Edit
 
 TYPE_CHECKING = False
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged
     from cfglint.repair.solve import Solver
     from cfglint.repair.trials import Trials
-    from cfglint.schema.table import Mistake
+    from cfglint.schema.table import Mistake, Problem
 
 RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}
 _REFUSED = "CFG011"
@@ -44,6 +46,8 @@ _HYDRAS, _OVERRIDES = "CFG033", "document.refused_overrides"
 _NUMBERS = "document.impossible_values"
 _TYPES, _OF_TYPE = "document.misfits", "CFG009"
 _JOINS = "join the command's lines: take out what stands between them"
+_CONVERTS = "take out the carriage returns at the ends of the file's lines, as dos2unix does"
+_SYNTAX, _ERRORS = "CFG001", "document.syntax_errors"
 _COUNTS, _SHARES = "_steps", "_ratio"  # what a key may count, and its neighbour that takes a share of all
 _LISTS = {**RENAMED, IMPOSSIBLE: _NUMBERS, _OF_TYPE: _TYPES}
 
@@ -96,7 +100,7 @@ def _slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple
             own_one = _override(solver.trials, each.judged, (finding.place.start, finding.place.end))
             if own_one is not None:
                 yield each, own_one
-        whole = _rejoined(solver.trials, each.judged) if finding.code == _ENDS else None
+        whole = _UNREAD[finding.code](solver.trials, each.judged) if finding.code in _UNREAD else None
         if whole is not None:
             yield each, whole
         listed = _LISTS.get(finding.code, "")
@@ -117,9 +121,38 @@ def _rejoined(trials: Trials, judged: Judged) -> Fix | None:
     if not judged.values[_LOST]:
         return None
     edits = rejoined(judged.subject.document)
+    text = judged.subject.document.file.text
+    returns = bool(edits) and text[edits[0].start : edits[0].end] == "\r"
+    note = f"cfglint: the command ended here ({_ENDS})"
+    what = "its flags are read then"
+    return _readable(trials, judged, _LOST, edits, (_CONVERTS if returns else _JOINS, note, what))
+
+
+def _parsing(trials: Trials, judged: Judged) -> Fix | None:
+    """Return what takes out commas before closing brackets, where a file of JSON is read without them."""
+    document = judged.subject.document
+    places = trailing_commas(document) if document.format == "json" and document.key is None else []
+    several = "s" * (len(places) > 1)
+    title = f"remove the comma{several} before the closing bracket{several}"
+    edits = tuple(Edit(at, at + 1, "") for at in places)
+    note = f"cfglint: the file did not parse ({_SYNTAX})"
+    return _readable(trials, judged, _ERRORS, edits, (title, note, "the file is read then"))
+
+
+_UNREAD = {_ENDS: _rejoined, _SYNTAX: _parsing}
+
+
+def _readable(
+    trials: Trials, judged: Judged, fact: str, edits: tuple[Edit, ...], words: tuple[str, str, str]
+) -> Fix | None:
+    """Return edits that let a loader read what it did not; what is then wrong is told.
+
+    ``words`` are the title, the note, and what is read.
+    """
+    title, note, what = words
     after = (trials.judged_after(edits) if edits else None) or ()
     new = next((each for each in after if each.target == judged.target), None)
-    if new is None or new.values[_LOST]:
+    if new is None or new.values[fact]:
         return None
     before = trials.base(judged).before
     broken = sorted(
@@ -128,10 +161,10 @@ def _rejoined(trials: Trials, judged: Judged) -> Fix | None:
         if verdict.truth is False and verdict.rule.level == "error"
         and (verdict.rule.code not in before or before[verdict.rule.code].truth is not False)
     )  # fmt: skip
-    effect = f"its flags are read then, and with them there is still {' and '.join(broken)}" if broken else ""
-    notes = (f"cfglint: the command ended here ({_ENDS})",) * len(edits)
+    effect = f"{what}, and there is still {' and '.join(broken)}" if broken else ""
     sure = "may" if broken else "sure"
-    return Fix(0, _JOINS, edits, applicability="safe", certainty=sure, effect=effect, notes=notes)
+    notes = (note,) * len(edits)
+    return Fix(0, title, edits, applicability="safe", certainty=sure, effect=effect, notes=notes)
 
 
 def _fixed(solver: Solver, judged: Judged, mistake: Mistake, code: str) -> Fix | None:
@@ -187,7 +220,7 @@ def _rename(trials: Trials, mistake: Mistake, code: str) -> Fix | None:
     view = trials.subject.view
     if mistake.problem is None:
         return None
-    new = meant(mistake.problem, view)
+    new = _probably(trials, mistake.problem)
     old = str(mistake.problem.path[-1])
     source = view.document.file.text[mistake.start : mistake.end]
     if new is None or source.count(old) != 1:  # of an override, or spelled with escapes
@@ -199,13 +232,20 @@ def _rename(trials: Trials, mistake: Mistake, code: str) -> Fix | None:
     return Fix(0, title, edits, applicability="unsafe", notes=(f"cfglint: was {old} ({code})",))
 
 
+def _probably(trials: Trials, problem: Problem) -> str | None:
+    """Return the key that was meant, if it takes the value."""
+    view, schema = trials.subject.view, table(trials.subject.framework or "")
+    name = meant(problem, view)
+    return name if name and schema is not None and fits(name, problem, schema, view) else None
+
+
 def _removal(trials: Trials, mistake: Mistake) -> Fix | None:
     """Return what takes a key away that no loader takes; what it was to do is not known, so it is never safe.
 
-    A key that is like another one is misspelled: its setting would be lost.
+    A key that is like another one is misspelled, if its value fits: its setting would be lost.
     """
     view = trials.subject.view
-    if mistake.problem is None or meant(mistake.problem, view) is not None:
+    if mistake.problem is None or _probably(trials, mistake.problem) is not None:
         return None
     path = mistake.problem.path
     trace = Trace(view, path)

@@ -12,16 +12,15 @@ from cfglint.document.view import BudgetError, MappingView, View
 from cfglint.record import Record, field
 from cfglint.schema.table import (
     ANY,
-    BOOL,
     EVERYTHING,
     FLOAT,
     INT,
+    KIND,
     LIST,
     MAP,
     NONE,
     NULL,
     NUMBER,
-    TEXT,
     Mistake,
     Problem,
     Table,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from cfglint.schema.table import Node
 
-_KIND = {bool: BOOL, int: INT, float: FLOAT, str: TEXT, type(None): NULL}
 _DEEPEST = 60
 _MOST = 500  # problems of one document
 _CLASSES = ("subclass", "newer")  # the marks of sections whose other keys may be of another class
@@ -163,7 +161,7 @@ def takes(framework: str | None, view: View, path: Path, value: object) -> bool:
     if schema is None or node is None:
         return True
     judge = _Judge(view, schema.nodes, schema.loader)
-    judge.scalar(value, _KIND.get(value.__class__, 0), path, node)
+    judge.scalar(value, KIND.get(value.__class__, 0), path, node)
     return not judge.problems
 
 
@@ -194,7 +192,7 @@ class _Judge(Record):
             own = value.__class__
             if own is Scalar and not ("${" in value.text or (interpolates and value.text == "???")):  # type: ignore[union-attr]
                 plain = resolve(value, dialect)  # type: ignore[arg-type]
-                kind = _KIND.get(plain.__class__, 0)
+                kind = KIND.get(plain.__class__, 0)
                 if not inner[0] & kind or (inner[2] is not None and kind & NUMBER):
                     self.scalar(plain, kind, (*path, name), inner)
             elif own is Mapping and inner[0] & MAP:
@@ -221,7 +219,7 @@ class _Judge(Record):
             dialect = self.view.dialect
             plain = resolve(value, dialect) if isinstance(value, Scalar) else value
             if not (isinstance(plain, Missing) or (plain == "???" and dialect.interpolates)):
-                self.scalar(plain, _KIND.get(plain.__class__, 0), path, node)
+                self.scalar(plain, KIND.get(plain.__class__, 0), path, node)
 
     def _followed(self, value: Any, path: Path) -> Any:
         if value.__class__ is Alias:

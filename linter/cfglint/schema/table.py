@@ -46,6 +46,7 @@ _KINDS = {
     "null": NULL, "boolean": BOOL, "integer": INT, "number": NUMBER, "string": TEXT, "array": LIST,
     "object": MAP,
 }  # fmt: skip
+KIND = {bool: BOOL, int: INT, float: FLOAT, str: TEXT, type(None): NULL}  # of a plain value
 _LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _READ = {"type", "enum", "properties", "additionalProperties", "items", "anyOf", "$ref", "x-cfglint"}
 _NOTES = {"$schema", "$comment", "$defs", "title", "default", "deprecated"}

@@ -11,7 +11,8 @@ from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, dotted
 from cfglint.document.view import MappingView
 from cfglint.errors import did_you_mean
-from cfglint.schema.table import BOOL, INT, LIST, MAP, NULL, NUMBER, TEXT, Mistake
+from cfglint.schema.convert import CONVERT, NO
+from cfglint.schema.table import BOOL, INT, KIND, LIST, MAP, NULL, NUMBER, TEXT, Mistake
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def noted(wrong: Sequence[Problem], table: Table, view: View) -> dict[str, list[
             kind = "refused_keys" if mark in ("refused", "section") else "ignored_keys"
             name = likely[id(problem)]
             told = len(by_kind.get(kind, ())) < _MOST_HINTS
-            hint = f"; did you mean {name!r}?" if name else near(problem) if told else ""
+            hint = _asked(name, problem, table, view) if name else near(problem) if told else ""
             note = _FATE[mark] + (hint or elsewhere(problem, table))
             mistake = Mistake(note, *span, key, mark, problem=problem)
         else:
@@ -250,6 +251,31 @@ def meant(problem: Problem, view: View) -> str | None:
         return None
     alike = [key for key in best if ("-" in key) == ("-" in name)]  # of two spellings, the file's own
     return (alike or best)[0]
+
+
+def fits(name: str, problem: Problem, table: Table, view: View) -> bool:
+    """Whether a known key takes the value of an unknown one, by its type; yes where nobody knows that."""
+    kinds, members, *_ = _node_of(name, problem, table)
+    value = view.get(problem.path)
+    kind = KIND.get(type(value), 0)
+    if isinstance(value, (MappingView, list)):
+        kind = LIST if isinstance(value, list) else MAP
+    if not kind or kind == NULL or kinds & kind or (members is not None and value in members):
+        return True
+    result = CONVERT[table.loader](value, kinds, members) if table.loader else NO
+    return result is not NO and (kind == TEXT or bool(kinds & KIND.get(type(result), 0)))
+
+
+def _node_of(name: str, problem: Problem, table: Table) -> Node:
+    """Return what the schema says of a key beside an unknown one."""
+    return table.nodes[(problem.node[3] or {})[name]]
+
+
+def _asked(name: str, problem: Problem, table: Table, view: View) -> str:
+    """Ask for the key that was probably meant; of one whose type is another, say what it takes."""
+    if fits(name, problem, table, view):
+        return f"; did you mean {name!r}?"
+    return f"; {name!r} is like it, but takes {wanted(_node_of(name, problem, table))}"
 
 
 def _with_words_swapped(plain: str, keys: Iterable[str]) -> str | None:

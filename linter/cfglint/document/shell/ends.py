@@ -21,6 +21,7 @@ _LOST = re.compile(
 _MEANT = re.compile(r"(?:[^\n]*\\[ \t]*\n|[ \t]*#[^\n]*\n)*")
 _COMMENT = re.compile(r"(?m)^[ \t]*#")
 _RETURN = re.compile(r"[\"']?[ \t]*(\\\r)\n[ \t]*")
+_BY_RETURN = "the carriage return behind the backslash"
 _FARTHEST = 200  # characters between two words of a command
 
 
@@ -54,10 +55,9 @@ def _by_return(document: Document) -> Lost | None:
             continue
         found = _RETURN.fullmatch(document.file.text, word.end, after.start)
         if found is not None:
-            note = "the carriage return behind the backslash"
             first = (after.text or after.spelled).partition("=")[0]
             cure = "The file has Windows line ends: convert it, as dos2unix does"
-            return Lost(note, *found.span(1), first, cure)
+            return Lost(_BY_RETURN, *found.span(1), first, cure)
     return None
 
 
@@ -81,14 +81,16 @@ def _by_line(document: Document) -> Lost | None:
 def rejoined(document: Document) -> tuple[Edit, ...]:
     """Return the edits that join the lines of a command which ends early; none where it is not plain how.
 
-    Comments between them go, as do blanks behind a backslash.
+    Comments between them go, as do blanks behind a backslash, and the carriage returns of the whole file.
     """
     from cfglint.text import Edit
 
     lost = ends_early(document)
-    if lost is None or lost.note.startswith("the carriage"):
+    if lost is None:
         return ()
     text = document.file.text
+    if lost.note == _BY_RETURN:
+        return tuple(Edit(at.start(), at.start() + 1, "") for at in re.finditer(r"\r\n", text))
     edits: list[Edit] = []
     held: list[Edit] = []
     at = text.rfind("\n", 0, lost.start) + 1
