@@ -34,7 +34,8 @@ from cfglint.repair.machines import Machines
 from cfglint.repair.others import for_a_launcher, for_several
 from cfglint.repair.price import beyond_hosts, lays_out, points, regroups
 from cfglint.repair.reasoned import has_reason
-from cfglint.repair.results import as_if_it_ran, is_same, probe, rests_apart, risk_to_results
+from cfglint.repair.results import as_if_it_ran, has_stayed, is_same, probe, rests_apart, risk_to_results
+from cfglint.repair.shown import keep_what_is_shown
 from cfglint.repair.tracks import OF_ITSELF, SHORT, UNPRICED, Broken, Option, Track, priced, risk_of, worse
 
 TYPE_CHECKING = False
@@ -184,7 +185,7 @@ class Options(Record):
             if any(binding.source == t.Path(path) for binding in bindings):
                 worth = convert(name, said, self.trials.run.pack.facts[name])
                 settled = not isinstance(worth, _UNSETTLED) and worth is not None
-                if settled and _is_equal(worth, before[name]) and _is_equal(worth, after[name]):
+                if settled and has_stayed(worth, before[name]) and has_stayed(worth, after[name]):
                     return True
         return False
 
@@ -328,6 +329,8 @@ class Options(Record):
             return True
         values, moved = as_if_it_ran(self.trials, self.judged), self.trials.values(self.judged, option.facts)
         if is_same(knob.keeping, values, moved):
+            if not needs_of(moved[knob.keeping]).isdisjoint(option.facts):  # what moves is not known itself
+                keep_what_is_shown(self.trials, self.judged, knob, option)
             return True
         brought = self._brought_along(knob.partners, option)
         if brought and is_same(knob.keeping, values, self.trials.values(self.judged, option.facts | brought)):
@@ -353,7 +356,10 @@ class Options(Record):
                 option.exchanged[partner] = values[partner], {written.path for written in way.keys}
                 option.effects += [why] if why and partner == _MICRO else []
                 return True
-        return bool(needs) or self._nearly_keeps(knob, option, ratio)  # what nobody states
+        if not needs:
+            return self._nearly_keeps(knob, option, ratio)
+        keep_what_is_shown(self.trials, self.judged, knob, option)
+        return True  # what nobody states
 
     def _nearly_keeps(self, knob: t.Knob, option: Option, ratio: tuple[object, object]) -> bool:
         """Keep the batch as nearly as whole numbers can where fewer GPUs are what there is: never safe."""
@@ -395,11 +401,11 @@ class Options(Record):
             return True  # no edit can do it, and the option says so
         after = self.judged.values.but({}, seen=view)
         for name in self.writer.read_from(written.path for written in option.written):
-            if name not in option.facts and not _is_equal(after[name], self.judged.values[name]):
+            if name not in option.facts and not has_stayed(after[name], self.judged.values[name]):
                 option.facts[name] = after[name]
                 if name in self.writer.origins.symbols.knobs:
                     self._bear(name, option)
-        return _is_equal(after[option.knob], option.facts[option.knob])
+        return has_stayed(after[option.knob], option.facts[option.knob])
 
     def _rewritten(self, option: Option) -> View | None:
         """Return the edited text as it is read."""
@@ -486,11 +492,6 @@ class Options(Record):
         for name in self.writer.facts_at(key):
             if name not in option.facts:
                 option.facts[name] = convert(name, value, self.trials.run.pack.facts[name])
-
-
-def _is_equal(old: object, new: object) -> bool:
-    """Whether a fact has stayed; what is not known is the same where it says the same."""
-    return (old == new) is True or (isinstance(old, _UNSETTLED) and repr(old) == repr(new))
 
 
 def _more(value: object, old: object) -> bool:

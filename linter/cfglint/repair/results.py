@@ -121,6 +121,11 @@ def is_same(name: str, before: Values, after: Values) -> bool:
     return all(not needs_of(a) and not needs_of(b) and _equal(a, b) for a, b in probed) or old is new
 
 
+def has_stayed(old: object, new: object) -> bool:
+    """Whether a fact has stayed; what is not known is the same where it says the same."""
+    return (old == new) is True or (isinstance(old, (Interval, Open, Unknown)) and repr(old) == repr(new))
+
+
 def probe(name: str, values: Values, needs: frozenset[str], number: int = _PROBES[0]) -> object:
     """Return what a fact is worth with a number in the place of each that is missing."""
     specs = values.pack.facts

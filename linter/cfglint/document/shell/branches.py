@@ -58,13 +58,15 @@ class Branches:
     def _decided(self, conditions: list[Any], changed: Callable[[], set[str]]) -> bool | None:
         """Return whether a condition holds; None where that is not known.
 
-        What the environment may set is only taken to be empty if that alone is ``changed`` then: its default.
+        What the environment may set is only taken to be empty if that is ``changed`` then, its default, and
+        nothing else that was set before: a cluster gives all that a branch sets, or nothing.
         """
         tests = Tests(self._expander())
         held = tests.verdict(conditions[0]) if len(conditions) == 1 else None
         if held is not None and tests.unset:
             names = changed()
-            return held if names and names <= tests.unset else None
+            others = {name for name in names - tests.unset if name in self.variables}
+            return held if names & tests.unset and not others else None
         return held
 
     def _changed(self, bodies: list[list[Any]]) -> Callable[[], set[str]]:

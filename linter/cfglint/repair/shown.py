@@ -1,0 +1,67 @@
+"""Accumulation steps that keep a batch as far as a config shows, where something may set more.
+
+A file that is not here, or a trainer of one's own, may set sizes of groups: nobody knows the batch then. What
+is written of it still has to go along with fewer GPUs. Such a repair is never safe.
+"""
+
+from __future__ import annotations
+
+from cfglint.document.compose import edited
+from cfglint.document.view import View
+from cfglint.lang.types import is_number
+from cfglint.record import replace
+from cfglint.repair.exchange import in_proportion, partners_of
+from cfglint.repair.price import regroups
+from cfglint.repair.tracks import worse
+from cfglint.repair.write import Writer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cfglint.engine.subject import Judged, Subject
+    from cfglint.lang import tree as t
+    from cfglint.repair.invert import Written
+    from cfglint.repair.tracks import Option
+    from cfglint.repair.trials import Trials
+
+_STEPS, _BATCH = "grad_accum", "effective_batch_size"
+
+
+def keep_what_is_shown(trials: Trials, judged: Judged, knob: t.Knob, option: Option) -> None:
+    """Write as many more accumulation steps as keep the batch that is shown, if one is."""
+    partners = partners_of(judged, knob)[0]
+    if judged.subject.view.unread is None or knob.keeping != _BATCH or _STEPS not in partners:
+        return
+    before = _alone(trials, judged, judged.subject)
+    writer = Writer(before.subject, trials.run.finder.origins(before))
+    moved = _batch(trials, before, writer, option.written)
+    steps = in_proportion(before.values[_BATCH], moved, before.values[_STEPS])
+    way = writer.writes(_STEPS, steps) if is_number(steps) and steps != before.values[_STEPS] else None
+    if way is None or _batch(trials, before, writer, (*option.written, *way.keys)) != before.values[_BATCH]:
+        return
+    option.written += way.keys
+    option.risk = worse(option.risk, "optimization")
+    hides = " and ".join(dict.fromkeys((judged.subject.view.unread or {}).values()))
+    told = f"the effective batch stays, unless {hides} says otherwise"
+    option.effects = [told] if regroups(option.facts) else [*option.effects, told]
+
+
+def _alone(trials: Trials, judged: Judged, subject: Subject) -> Judged:
+    """Return a document as if nothing set what it does not show."""
+    view = subject.view
+    bare = View(
+        view.document, view.dialect, view.overrides, view.environ, view.layers, view.beneath, view.resolvers
+    )
+    bare.unread = None
+    return trials.run.on(judged.target, replace(subject, view=bare))
+
+
+def _batch(trials: Trials, judged: Judged, writer: Writer, written: Sequence[Written]) -> object:
+    """Return the batch that is shown after some edits; None where they cannot be had."""
+    patch = writer.patch(written)
+    again = None if patch is None else edited(judged.subject.document, patch.edits)
+    if again is None:
+        return None
+    subject = trials.run.subject(again, judged.subject.framework)
+    return _alone(trials, judged, subject).values[_BATCH]
