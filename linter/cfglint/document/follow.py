@@ -19,6 +19,7 @@ from cfglint.document.python.groups import groups_of
 from cfglint.document.python.hybrid import hybrid_of
 from cfglint.document.python.megatron import older_megatron, recomputes_nothing
 from cfglint.document.python.modules import Linked, Modules
+from cfglint.document.python.ppo import batch_of_ppo
 from cfglint.document.python.refuses import refused
 from cfglint.document.python.stores import stored_keys, unsettled
 from cfglint.document.python.trains import config_of, trains_one, trains_plainly, trains_with
@@ -113,6 +114,12 @@ class Started(Record):
         strange = sum(each not in words for each in given)
         return None if trains or len(given) < _FEW or strange > len(given) // _STALE else False
 
+    def spelled(self, key: str, *, dashes: bool) -> str:
+        """Return a flag as the program's parser has it; with ``dashes`` where that takes any, or is not known."""
+        options = self.program.options(key)
+        usual = f"--{key.replace('_', '-') if dashes else key}"
+        return usual if not options or usual in options else max(options, key=len)
+
     def rests_on(self, key: str) -> bool:
         """Whether a flag decides which branches the program takes."""
         return key in self.program.wondered
@@ -191,6 +198,8 @@ def _note_step(started: Started, library: Library, head: Mapping) -> None:
     for key, asks in {**learns.ASKED, "takes_peft_config": takes_peft_config}.items():
         if _once(key, asks, file, library):
             _note(head, node, key, "true")
+    for key, size in batch_of_ppo(started.program).items():
+        _enter(head, node, key, Composite(size, node.start, node.end))
     adapters = _once("adapters", adapters_of, file, library)
     told = adapters.told(started.program.flags) if adapters is not None else {}
     for name, words in {**_once("refused", refused, file, library), **told}.items():

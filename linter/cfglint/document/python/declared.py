@@ -25,6 +25,7 @@ _IMPORTED = re.compile(
     re.MULTILINE,
 )
 _FLAG = re.compile(r"""["']--?([A-Za-z][\w.-]*)["']""")
+_OPTION = re.compile(r"""["'](--[A-Za-z][\w.-]*)["']""")
 _FIELD = re.compile(r"^[ \t]+([A-Za-z_]\w*)[ \t]*:[ \t]*[A-Za-z\"'][^\n]*$", re.MULTILINE)
 _SWITCH = re.compile(r"^[ \t]+([A-Za-z_]\w*)[ \t]*:[ \t]*[\"']?(?:Optional\[)?bool\b", re.MULTILINE)
 _LIBRARY = re.compile(
@@ -57,6 +58,19 @@ def declared(start: File, imported: Callable[[File, str], File | None]) -> tuple
         words |= _words(file.text)
         trains = trains or _fills_library(file.text)
     return frozenset(words), trains
+
+
+def options(start: File, imported: Callable[[File, str], File | None], key: str) -> frozenset[str]:
+    """Return how the project's files spell a flag; empty where none has it, or a class has it as a field.
+
+    HfArgumentParser takes a field with underscores, whatever else it takes.
+    """
+    told: set[str] = set()
+    for file in files_of(start, imported):
+        if key in _FIELD.findall(file.text):
+            return frozenset()
+        told.update(word for word in _OPTION.findall(file.text) if word[2:].replace("-", "_") == key)
+    return frozenset(told)
 
 
 def plain_flags(

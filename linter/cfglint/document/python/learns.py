@@ -86,6 +86,10 @@ _IN_BATCH = re.compile(
 )
 _TOWER = re.compile(r"(?i)encoder|tower|clip")  # folders of what was trained so, and is but used
 _SWITCH = re.compile(r"\b(?:self|args|training_args)\.negatives?_cross_device\b")
+_SAYS_PASSES = re.compile(r"""\[["']gradient_accumulation_steps["']\]\s*=\s*\w*args\.grad""")
+_TAKES_PASSES = re.compile(
+    r"""\bargs\.gradient_accumulation_steps\s*=[^=\n]*["']gradient_accumulation_steps["']"""
+)
 # A trainer of answers in groups, and one that stops where its processes' micro-batches are no whole groups.
 _GROUPS = re.compile(r"(?m)^class \w*Trainer\b[^\n]*:$(?s:.*?)\bself\.num_generations\s*=")
 # Ring attention, as EasyContext's and LongVILA's programs do it: each process has a part of a sequence.
@@ -216,6 +220,12 @@ def splits_sequences(program: File, _: Modules) -> str:
     return ALL if parts and all(whole.issuperset(part) for part in parts) else SOME
 
 
+def says_passes(program: File, project: Modules) -> bool:
+    """Whether a program writes its flag's accumulation steps into DeepSpeed's config, and never the other way."""
+    texts = [text for _, text in _texts(program, project)]
+    return any(map(_SAYS_PASSES.search, texts)) and not any(map(_TAKES_PASSES.search, texts))
+
+
 def takes_whole_groups(program: File, project: Modules) -> bool:
     """Whether the trainers of a program stop where what all processes take at a time is no whole groups."""
     grouped = [text for _, text in _texts(program, project) if _GROUPS.search(text)]
@@ -246,6 +256,7 @@ ASKED = {  # of a program and its modules, each once
     "whole_groups": takes_whole_groups,
     "repeats_prompts": repeats_prompts,
     "counts_micro": counts_micro,
+    "says_passes": says_passes,
     "starves_adapters": starves_adapters,
     "finds_unused": finds_unused,
 }

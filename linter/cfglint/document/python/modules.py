@@ -11,7 +11,7 @@ import os
 import sys
 
 from cfglint.budget import BUDGET
-from cfglint.document.python.declared import declared, plain_flags
+from cfglint.document.python.declared import declared, options, plain_flags
 from cfglint.document.python.documents import ARGUMENTS
 from cfglint.document.python.run import Program
 from cfglint.document.python.source import Code, Elsewhere, read_python
@@ -91,6 +91,7 @@ class Linked(Program):
         self.wondered: set[str] = set()
         self._words: tuple[frozenset[str], bool] | None = None
         self._plain: dict[frozenset[str], frozenset[str] | None] = {}
+        self._options: dict[str, frozenset[str]] = {}
         self._told: list[tuple[dict[str, tuple[Flag, Literal | None]], Linked]] = []
         self._file, self._modules, self._said = file, modules, said
         self._once: dict[object, Any] = {}
@@ -118,6 +119,15 @@ class Linked(Program):
         if key not in self._plain:
             self._plain[key] = plain_flags(self._file, self._modules.imported, key)
         return self._plain[key]
+
+    def options(self, key: str) -> Collection[str]:
+        """Return the spellings of a flag, as far as they are known; see declared.py."""
+        flag = self.flags.get(key)
+        if flag is not None and flag.options:
+            return flag.options
+        if key not in self._options:
+            self._options[key] = options(self._file, self._modules.imported, key)
+        return self._options[key]
 
     def again(self, said: Said) -> Linked:
         """Go through the program again, with what is said of its flags."""

@@ -163,15 +163,16 @@ class Parsing(Evaluator):
         needed = not long.startswith("-") or (isinstance(required, Literal) and required.value is True)
         default = default or Literal(None, given.span)
         kind = "switch" if switch in _SWITCHES else _kind(given.get("type"))
-        self._add_flag(
-            parser, Flag(key, None if needed else default, given.span, kind, _choices(given.get("choices")))
-        )
+        choices, options = _choices(given.get("choices")), tuple(w for w in words if w.startswith("-"))
+        self._add_flag(parser, Flag(key, None if needed else default, given.span, kind, choices, options))
 
     def _add_flag(self, parser: Object, flag: Flag) -> None:
         old = parser.items.get(flag.name)
         if old is not None or parser.branch != self.branch:
             flag.default = None  # another may be the one that counts
             flag.kind, flag.choices = "", ()
+        if isinstance(old, tuple) and isinstance(old[1], Flag):
+            flag.options = (*old[1].options, *flag.options)
         parser.items[flag.name] = flag.span, flag
         self.flags[flag.name] = flag
 

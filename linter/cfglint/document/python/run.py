@@ -50,6 +50,7 @@ _LINEAR = re.compile(
 # is laid beneath the command as any config (transformers/hf_argparser.py: parse_json_file).
 _FROM_FILE = re.compile(r"\bsys\.argv\[-?1\]\.endswith\(")
 _FIELDS = ("dataclasses.field", "field", "pydantic.Field", "Field", "draccus.field")
+_FIELDS += ("transformers.hf_argparser.HfArg",)
 
 
 def _spelled_out(node: ast.For | ast.AsyncFor | ast.While) -> list[ast.expr]:

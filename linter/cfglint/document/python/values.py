@@ -57,6 +57,7 @@ class Flag(Record):
 
     None is not known, as of a flag that must be given. ``kind`` is what its words become: ``switch`` for a
     flag without words, a type's name, empty where that is not known; ``choices`` are the words that it takes.
+    ``options`` are its words on the command, where a parser is given them: argparse takes no other spelling.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Flag(Record):
     span: Span
     kind: str = ""
     choices: tuple[object, ...] = ()
+    options: tuple[str, ...] = ()
 
     def accepts(self, value: object) -> bool:
         """Whether the flag can be given so that it is worth a value."""

@@ -139,7 +139,7 @@ def _more_flags(document: Document, root: Mapping, names: list[str], value: obje
     word = spelled(value)
     if word is None or not _can_say(value, word, override=override):
         return None
-    words = _flag(".".join(names), value, word, dashes=_has_dashes(text, leaves), override=override)
+    words = _flag(document, names, value, word, dashes=_has_dashes(text, leaves), override=override)
     joined = len(words) > 1 and _is_joined(text, leaves)
     if document.listed:
         return _items(text, flag.start, end, ["=".join(words)] if joined else words)
@@ -164,7 +164,7 @@ def insert_there(document: Document, path: Path, value: object) -> OutsideEdit |
     if not _can_say(value, text, override=override):
         return None
     apart = any("-" in flag[2:] for flag in flags) and not any("_" in flag for flag in flags)
-    words = _flag(".".join(names), value, text, dashes=apart and not override, override=override)
+    words = _flag(document, names, value, text, dashes=apart, override=override)
     script, whole, start = last.pieces[0].there
     end = _word_end(whole, start, start + len(last.spelled))
     more = ("=" if flags and "=" in flags[-1] else " ").join(words)  # some parsers split there
@@ -270,12 +270,17 @@ def _can_say(value: object, word: str, *, override: bool) -> bool:
     return "," not in word if override else value is not None and value is not False
 
 
-def _flag(name: str, value: object, word: str, *, dashes: bool, override: bool) -> list[str]:
-    """Return the words of a flag or an override."""
-    name = name.replace("_", "-") if dashes else name
+def _flag(
+    document: Document, names: list[str], value: object, word: str, *, dashes: bool, override: bool
+) -> list[str]:
+    """Return the words of an override, or of a flag: spelled as the program has it, where that is here."""
+    name = ".".join(names)
     if override:
         return [f"{name}={word}"]
-    return [f"--{name}"] if value is True else [f"--{name}", word]
+    option = f"--{name.replace('_', '-') if dashes else name}"
+    if document.program is not None:
+        option = document.program.spelled(name, dashes=dashes)
+    return [option] if value is True else [option, word]
 
 
 def _behind(
@@ -298,7 +303,7 @@ def _behind(
         return None
     dashes = suite == "axolotl" or _has_dashes(text, leaves)
     goes_on = _CONTINUED.findall(text, document.start, end)
-    words = _flag(".".join(names), value, word, dashes=dashes, override=overrides)
+    words = _flag(document, names, value, word, dashes=dashes, override=overrides)
     apart = "=" if _is_joined(text, leaves) else " "
     return Edit(end, end, (goes_on[-1] if goes_on else " ") + apart.join(words))
 
