@@ -115,7 +115,7 @@ class Started(Record):
         return None if trains or len(given) < _FEW or strange > len(given) // _STALE else False
 
     def spelled(self, key: str, *, dashes: bool) -> str:
-        """Return a flag as the program's parser has it; with ``dashes`` where that takes any, or is not known."""
+        """Return a flag as the program's parser has it; with ``dashes`` where nobody knows."""
         options = self.program.options(key)
         usual = f"--{key.replace('_', '-') if dashes else key}"
         return usual if not options or usual in options else max(options, key=len)

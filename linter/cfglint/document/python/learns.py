@@ -221,7 +221,7 @@ def splits_sequences(program: File, _: Modules) -> str:
 
 
 def says_passes(program: File, project: Modules) -> bool:
-    """Whether a program writes its flag's accumulation steps into DeepSpeed's config, and never the other way."""
+    """Whether a program writes its flag's passes into DeepSpeed's config, and never the other way."""
     texts = [text for _, text in _texts(program, project)]
     return any(map(_SAYS_PASSES.search, texts)) and not any(map(_TAKES_PASSES.search, texts))
 

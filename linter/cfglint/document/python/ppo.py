@@ -1,7 +1,7 @@
-"""Whether a program hands its flags to the PPOConfig of TRL before v0.12, whose batch has to come out even.
+"""Whether a program hands its flags to the PPOConfig of TRL before v0.12, which divides its batch.
 
-That is ``exact_div(batch_size, mini_batch_size * gradient_accumulation_steps)`` (trl/trainer/ppo_config.py:217-222
-@v0.11.4); the PPOConfig of today has other fields, and its trainer no ``step``.
+That is ``exact_div(batch_size, mini_batch_size * gradient_accumulation_steps)``
+(trl/trainer/ppo_config.py:217-222 @v0.11.4); that of today has other fields, and its trainer no ``step``.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _BATCH, _MINI, _PASSES = "batch_size", "mini_batch_size", "gradient_accumulation
 
 
 def batch_of_ppo(program: Linked) -> dict[str, str]:
-    """Return what is noted of a command whose flags are such a config's: ``old_ppo``, and the sizes that are none.
+    """Return what is noted of a command with such flags: ``old_ppo``, and the sizes that are no flags.
 
-    A size of the mini-batch that is not known counts as 1: the passes have to divide the batch in any case.
+    A mini-batch that is not known counts as 1: the passes have to divide the batch in any case.
     """
     made = [
         call for call in program.calls.values() if call.kind.startswith("trl.") and call.name == "PPOConfig"

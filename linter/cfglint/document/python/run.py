@@ -49,8 +49,10 @@ _LINEAR = re.compile(
 # `if sys.argv[1].endswith(".json"): args = parser.parse_json_file(…)`: the same arguments from a file, which
 # is laid beneath the command as any config (transformers/hf_argparser.py: parse_json_file).
 _FROM_FILE = re.compile(r"\bsys\.argv\[-?1\]\.endswith\(")
-_FIELDS = ("dataclasses.field", "field", "pydantic.Field", "Field", "draccus.field")
-_FIELDS += ("transformers.hf_argparser.HfArg",)
+_FIELDS = {
+    *("dataclasses.field", "field", "pydantic.Field", "Field", "draccus.field"),
+    "transformers.hf_argparser.HfArg",
+}
 
 
 def _spelled_out(node: ast.For | ast.AsyncFor | ast.While) -> list[ast.expr]:
