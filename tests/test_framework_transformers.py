@@ -100,6 +100,12 @@ def test_one_gpu_holds_all(pack: Pack) -> None:
     assert (values["dp_shard"], values["param_dtype"]) == (1, "bf16")
 
 
+@pytest.mark.parametrize("key", ["predict_with_generate: true", "generation_num_beams: 1"])
+def test_arguments_of_the_seq2seq_trainer_tell_the_task(pack: Pack, key: str) -> None:
+    assert needs_of(_values(pack, CLM)["task"])
+    assert _values(pack, f"{CLM}{key}\n")["task"] == "sft"
+
+
 def test_memory_is_known_once_the_task_is_told(pack: Pack) -> None:
     text = CLM + "bf16: true\ndtype: bfloat16\n"
     assert needs_of(_values(pack, text, "a40:1")["trainer.memory"])

@@ -60,13 +60,15 @@ def to_the_point(tracks: Iterable[Track], goals: Iterable[Goal], writer: Writer)
     """Yield tracks, but those that nobody would take for what is broken.
 
     Where memory is lacking, recomputing is not stopped, unless another rule asks for that; adapters are for
-    memory, or where a rule names them.
+    memory, also where it stands against what mends another rule, or where a rule names them.
     """
     broken, origins = [goal for goal in goals if not goal.held], writer.origins
     others = [goal.rule.requirement for goal in broken if not goal.code.startswith("MEM")]
     asked = any(_RECOMPUTES in origins.derivation(origins.names_in(each)) for each in others)
     lacking = len(others) < len(broken)
-    adapted = lacking or any(_ADAPTS in origins.names_in(each) for each in others)
+    adapted = any(
+        goal.code.startswith("MEM") or _ADAPTS in origins.names_in(goal.rule.requirement) for goal in goals
+    )
     for track in tracks:
         if track.knob.name == _ADAPTS and not adapted:
             continue
