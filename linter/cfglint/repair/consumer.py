@@ -108,10 +108,10 @@ class Consumer(Record):
         """Whether the config that is overridden has a key's place: a mapping that is left open for more.
 
         A program that stands beside its config, as a fork or an older checkout does, reads the keys that
-        are there. Where the config is not at hand, the schema tells.
+        are there. Where the config, or the framework's own below it, is not at hand, the schema tells.
         """
         view = self.subject.view
-        if not self.subject.document.over:
+        if not self.subject.document.over or view.has(("defaults",)):
             return True
         above = next((path[:i] for i in range(len(path) - 1, 0, -1) if view.has(path[:i])), None)
         return above is not None and view.get(above) in ({}, None)

@@ -1,0 +1,61 @@
+"""An engine's context beyond prompt and answer is free to lower where verl's answers are of one turn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cfglint.cli import main
+
+RUN = """\
+python3 -m verl.trainer.main_ppo \\
+  algorithm.adv_estimator=grpo \\
+  data.train_batch_size=64 data.max_prompt_length=1024 data.max_response_length=1024 \\
+  actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct \\
+  actor_rollout_ref.actor.ppo_mini_batch_size=64 \\
+  actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 \\
+  actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1 \\
+  actor_rollout_ref.rollout.name=vllm actor_rollout_ref.rollout.max_model_len=32768 \\
+  trainer.n_gpus_per_node=8 {more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "applicability"),
+    [
+        ("data.filter_overlong_prompts=True", "safe"),
+        ("", None),  # a longer prompt would be refused
+        ("data.filter_overlong_prompts=True actor_rollout_ref.rollout.multi_turn.enable=True", None),
+        ("data.filter_overlong_prompts=True +max_turns=4", None),
+    ],
+)
+def test_the_context_of_one_turn(
+    more: str, applicability: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.sh"
+    path.write_text(RUN.format(more=more), "utf-8")
+    rule = ["--select", "CLI", "--rule", "generates -> context_length <= 3000"]
+    main(["check", str(path), "--gpu", "h100-sxm:8", *rule, "--format", "json"])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    fix = finding.get("fix") or {}
+    assert fix.get("applicability") == applicability
+    assert ("max_model_len to 2048" in json.dumps(fix)) == bool(applicability)
+
+
+def test_a_key_of_a_base_that_is_not_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A program's own config stands over verl's, which is elsewhere: verl's schema knows the keys of that."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "own" / "conf").mkdir(parents=True)
+    (tmp_path / "own" / "conf" / "mine.yaml").write_text(
+        "defaults: [ppo_trainer, _self_]\ndata: {return_raw_chat: true}\n", "utf-8"
+    )
+    path = tmp_path / "run.sh"
+    own = "own.main --config-path=conf --config-name=mine"
+    path.write_text(RUN.format(more="").replace("verl.trainer.main_ppo", own), "utf-8")
+    rule = ["--select", "CLI", "--rule", "trains -> offload_params == true"]
+    main(["check", str(path), "--gpu", "h100-sxm:8", *rule, "--format", "json"])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["fix"]["applicability"] == "safe"
+    assert "++actor_rollout_ref.actor.fsdp_config.offload_policy=true" in json.dumps(finding["fix"])
