@@ -14,7 +14,9 @@ Version = tuple[float, ...] | None
 MEGATRON = "--tensor-model-parallel-size 1 --num-layers 8 --hidden-size 512 --micro-batch-size 8"
 NEMO = "trainer.devices=8 model.tensor_model_parallel_size=1 model.micro_batch_size=8"
 OWN = "--model_name_or_path a/b --per_device_train_batch_size 8 --learning_rate 1e-5 --max_len 512"
-SWIFT = "NPROC_PER_NODE=8 swift rlhf --model a/b --tuner_type full --dataset d --per_device_train_batch_size 8"
+SWIFT = (
+    "NPROC_PER_NODE=8 swift rlhf --model a/b --tuner_type full --dataset d --per_device_train_batch_size 8"
+)
 SFT = SWIFT.replace("rlhf", "sft")
 MEGATRON_SWIFT = "NPROC_PER_NODE=8 megatron rlhf --model a/b --dataset d --micro_batch_size 8"
 NEOX = "{num_layers: 8, hidden_size: 512, pipe_parallel_size: 0, train_micro_batch_size_per_gpu: 8, MORE}"
@@ -29,7 +31,9 @@ optimizer: {_component_: torch.optim.AdamW}
 ppo_batch_size: 32
 gradient_accumulation_steps: 4
 """
-AXOLOTL = "base_model: a/b\ndatasets: [{path: d, type: chat_template}]\nmicro_batch_size: 8\nsequence_len: 2048\n"
+AXOLOTL = (
+    "base_model: a/b\ndatasets: [{path: d, type: chat_template}]\nmicro_batch_size: 8\nsequence_len: 2048\n"
+)
 FACTORY = """
 model_name_or_path: a/b
 finetuning_type: full

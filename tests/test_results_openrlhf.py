@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +12,9 @@ from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OLDER = "--pretrain a/b --micro_train_batch_size 8 --train_batch_size 128 --advantage_estimator reinforce"
 NEWER = (

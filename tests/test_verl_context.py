@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from cfglint.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RUN = """\
 python3 -m verl.trainer.main_ppo \\
