@@ -90,6 +90,27 @@ def test_what_stops_with_sharded_weights_is_noted():
     assert found.unsharded
 
 
+_PROJECTOR = "    for weight in model.projector.parameters():\n        weight.requires_grad = True\n"
+_KEEPS = (
+    "    if training_args.lora_enable:\n        torch.save(non_lora_state(model), training_args.output_dir)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("saves", "offered"),
+    [
+        ("", False),
+        (_KEEPS.replace("    ", "    # "), False),
+        (_KEEPS, True),
+        ("    engine.save_checkpoint(out)\n", True),
+    ],
+)
+def test_what_is_trained_beside_adapters_has_to_be_saved_with_them(saves, offered):
+    made = "    Trainer(model=model, args=training_args).train()\n"
+    found = _adapters(_PROGRAM.replace(made, _PROJECTOR + made + saves))
+    assert (found is not None) is offered
+
+
 def test_layers_may_be_listed_in_the_code_or_by_a_flag():
     assert _adapters(_PROGRAM.replace(_ALL, 'target_modules=["wq", "wv"]')).targets == ("wq", "wv")
     assert _adapters(_PROGRAM.replace(_ALL, "target_modules=training_args.layers")).targets == "layers"

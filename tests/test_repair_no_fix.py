@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cfglint.document.reading import Library, read
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -252,3 +254,97 @@ def test_what_nearly_does_and_cuts_nothing_goes_before_a_cut() -> None:
     assert finding.fix.risk != "data"
     assert "micro_train_batch_size" in finding.fix.title
     assert any(one.risk == "data" for one in finding.alternatives)
+
+
+SMALLER = """
+max_steps = 100
+seq_len = 131072
+
+[model]
+name = "Qwen/Qwen3-30B-A3B"
+
+[deployment]
+type = "multi_node"
+num_train_nodes = 2
+num_infer_nodes = 2
+
+[slurm]
+job_name = "sums"
+
+[orchestrator]
+batch_size = 128
+
+[trainer.model]
+ep = 8
+cp = 2
+attn = "flash_attention_3"
+
+[inference.vllm]
+tensor_parallel_size = 8
+"""
+
+
+def test_a_warning_gets_its_own_fix_where_nothing_surely_lets_the_job_run() -> None:
+    found = found_in(SMALLER, "a100-40gb-pcie:8", "rl.toml")
+    assert found["PAR223"].fix is not None
+    assert found["PAR223"].fix.certainty == "may"
+    assert found["PRC121"].fix is not None
+    assert found["PRC121"].fix.title == "set trainer.model.attn to auto"
+
+
+SHARDED = """
+base_model: axolotl-ai-co/Mistral-Medium-3.5-128B-BF16
+load_in_4bit: true
+adapter: qlora
+lora_r: 32
+lora_target_linear: true
+datasets: [{path: mlabonne/FineTome-100k, type: chat_template}]
+sequence_len: 2048
+sample_packing: true
+micro_batch_size: 2
+gradient_accumulation_steps: 4
+optimizer: adamw_bnb_8bit
+bf16: true
+gradient_checkpointing: true
+attn_implementation: flash_attention_2
+"""
+
+
+def test_sharding_that_may_be_enough_comes_before_cuts_of_the_data() -> None:
+    finding = found_in(SHARDED, "h100-sxm:8", "qlora.yaml")["MEM104"]
+    assert finding.fix is not None
+    assert "fsdp_config.fsdp_version to 2" in finding.fix.title
+    assert (finding.fix.applicability, finding.fix.certainty) == ("unsafe", "may")
+
+
+MEGATRON = """
+torchrun --nproc_per_node 4 pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 32 \\
+  --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 --global-batch-size 32 \\
+  --train-iters 100 --vocab-size 50257 --optimizer adam --bf16 --save out {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "title", "applicability"),
+    [
+        ("--load base --finetune", "set use_distributed_optimizer to true", "safe"),
+        ("--load base", "set use_distributed_optimizer to true", "unsafe"),  # with the optimizer of that run
+        (
+            "--load base --disable-gloo-process-groups --checkpoint-activations",
+            "set tensor_model_parallel_size to 2",
+            "unsafe",
+        ),
+        (
+            "--load base --disable-gloo-process-groups --ckpt-format torch_dist",
+            "set tensor_model_parallel_size to 2",
+            "safe",
+        ),
+    ],
+)
+def test_a_checkpoint_that_is_cut_for_its_ranks_is_not_safely_laid_out_anew(
+    flags: str, title: str, applicability: str
+) -> None:
+    fix = found_in(MEGATRON.format(flags), "rtx-4090:4", "train.sh")["MEM104"].fix
+    assert fix is not None
+    assert fix.title.startswith(title)
+    assert fix.applicability == applicability

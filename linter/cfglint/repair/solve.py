@@ -15,7 +15,7 @@ from cfglint.engine.memory import bounds_of, memory_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.record import Record, field, replace
-from cfglint.repair.allowed import SAFE, Allowed, to_the_point
+from cfglint.repair.allowed import SAFE, Allowed, to_the_point, uncut
 from cfglint.repair.batch_job import with_job
 from cfglint.repair.found import Repair
 from cfglint.repair.leftover import left_of
@@ -301,10 +301,14 @@ class Solver(Record):
             self._repairs[key] = self._proven(search, goals, found)
         return self._repairs[key]
 
-    def nearest(self, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
-        """Return the single move that comes nearest, where none reaches the goals for certain."""
-        search = self.search(goals)
-        return self._proven(search, goals, lambda: nearest(search, allowed.over(self.tracks(goals))))
+    def nearest(self, goals: Sequence[Goal], allowed: Allowed, *, risky: bool = False) -> Repair | None:
+        """Return the single move that comes nearest; a ``risky`` one cuts no data, and may change results."""
+        search, tracks = self.search(goals), allowed.over(self.tracks(goals))
+        if risky:
+            tracks = [
+                each for track in uncut(tracks) if (each := track.where(lambda one: one.unsafe).begun())
+            ]
+        return self._proven(search, goals, lambda: nearest(search, tracks))
 
     def written(self, repair: Repair, goals: Sequence[Goal]) -> Repair | None:
         """Return a repair with what reaches the goals: written and proven; None where the proof fails."""

@@ -126,7 +126,9 @@ class Wants(Record):
         if judged in self.repairs.over and self.repairs.of(code, judged) is None:
             return self._of_too_large(group, judged)
         stranded = self._stranding(judged)
-        kernel = code.startswith("PRC") and any(map(self.solver.rests_on_target, group.goals))
+        # what only warns is mended for itself: what lets the job run there may leave it as it is
+        placed = any(map(self.solver.rests_on_target, group.goals))
+        kernel = code.startswith("PRC") and not self.solver.is_mild(code) and placed
         if any(goal.code == code for goal in stranded) or (stranded and (kernel or code.startswith("MEM"))):
             return self._of_stranded(group, judged)
         return self._held_back(group, judged) if code.startswith("MEM") else None
@@ -186,7 +188,9 @@ class Wants(Record):
     def _of_stranded(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return what helps where an error has no repair: what may be enough, or other hardware."""
         stranded, lost = self._stranding(judged), self.repairs.lost.get(judged, ())
-        near = self._near(stranded, judged, unsafe=True)  # before what other machines would take to search
+        here = (goal for goal in group.goals if goal.judged is judged and goal.broken)
+        every = list(dict.fromkeys((*stranded, *here)))  # a fix mends the rule that it is told of
+        near = self._near(every, judged, unsafe=True)  # before what other machines would take to search
         elsewhere = self._elsewhere(judged, stranded)
         if near:
             return [*near, *elsewhere][:MOST], ""
@@ -297,6 +301,7 @@ class Wants(Record):
             yield goals, probable, _LESS_RISKY, 0.0
             if probable is None or probable.risk == "data":  # first what nearly does, and cuts nothing
                 yield goals, furthest(solver, goals, ANY), _LESS_RISKY, 0.0
+                yield goals, solver.nearest(goals, ANY, risky=True), _LESS_RISKY, 0.0
             yield goals, anyhow(solver, goals, judged, ANY), _LESS_RISKY, _WELL
         yield goals, afterwards(solver, goals, judged), _NO_RISK, _WELL
         if ways_away(solver, judged, by_hand=True):  # in another file, which is told
@@ -330,13 +335,15 @@ class Wants(Record):
             repair = with_engine(self.solver.watching(judged), self.groups.values(), repair, judged)
         fix = None if repair is None else fix_of(repair, self.solver.trials, judged)
         for_memory = all(goal.code.startswith("MEM") for goal in goals)
-        if fix is None or fix.risk not in risks or (for_memory and not _shrinks(fix)):
+        vram = bounds_of(judged.values["gpu.vram"])
+        if fix is None or fix.risk not in risks:
+            return []
+        if for_memory and not _shrinks(fix) and not (vram is not None and _gets_in(fix, vram[1])):
             return []
         if repair is None or does_not_fit(self.solver.watching(judged), repair, judged):
             return []
         if _too_long(self.solver, repair, judged):
             return []
-        vram = bounds_of(judged.values["gpu.vram"])
         parts = [change.after_gib for change in fix.memory if change.part in ("engine", "trainer")]
         if vram is None or max(map(middle, parts), default=0) * GIB <= vram[1]:
             return [fix]
@@ -412,3 +419,11 @@ def _shrinks(fix: Fix) -> bool:
         return True
     parts = (change for change in fix.memory if change.part in ("engine", "trainer"))
     return any(change.after_gib[0] <= _MUCH * change.before_gib[0] for change in parts)
+
+
+def _gets_in(fix: Fix, vram: float) -> bool:
+    """Whether all fits by the middle of its estimate, and did not before."""
+    parts = [change for change in fix.memory if change.part in ("engine", "trainer")]
+    before = [middle(change.before_gib) * GIB for change in parts]
+    after = [middle(change.after_gib) * GIB for change in parts]
+    return max(after, default=vram) <= vram < max(before, default=0)

@@ -2,7 +2,8 @@
 
 ``if training_args.lora_enable: model = get_peft_model(model, LoraConfig(r=training_args.lora_r, …))``: the
 flag, the rank and the layers are read, and which flag holds the frozen weights in 4 bits. A switch that no
-branch reads, that the code refuses beside others, or whose layers are not told, is none.
+branch reads, that the code refuses beside others, or whose layers are not told, is none; nor is one of a
+program that trains more than the adapters, and then saves them alone.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _HOOKS = re.compile(
 _IN_4_BITS = re.compile(r"\bload_in_4bit\s*=\s*\(?\w+\.(\w+)\s*(==\s*4\b)?\s*[,)\n]")
 _QUANTIZES = "BitsAndBytesConfig("
 _PASSED_ON = re.compile(r"\bpeft_config\s*=\s*get_peft_config\(")
+_SAVES = re.compile(r"save|get_peft_\w*state")
+_SAVES_ALL = re.compile(r"(?m)^[^#\n]*\.save_checkpoint\(")  # DeepSpeed's: all that is trained
 _CHARACTERS = 2000  # that cost a step
 
 
@@ -42,7 +45,7 @@ class Adapters(Value):
 
     ``targets`` are layers, or a flag that lists them. ``saves`` says that tables are trained, too; ``bits``
     is the flag that loads weights in 4 bits, ``numbered`` that it is given as their number. What is
-    ``unsharded`` stops with ZeRO-3.
+    ``unsharded`` stops with ZeRO-3. ``within`` a model, its other parts are saved, too.
     """
 
     switch: str
@@ -52,6 +55,7 @@ class Adapters(Value):
     bits: str = ""
     numbered: bool = False
     unsharded: bool = False
+    within: bool = False
 
     def told(self, flags: Mapping[str, Flag]) -> dict[str, tuple[str, ...]]:
         """Return what the rules know of it, by name; nothing where its flags are not the parser's."""
@@ -85,6 +89,8 @@ def adapters_of(program: File, project: Modules) -> Adapters | None:
             one = found.pop()
             refused = _refused(nodes, one.switch)
             if found or "always" in refused or not any(_HOOKS.search(each.text) for each in (file, *makers)):
+                return None
+            if not one.within and _trains_more(nodes) and not _keeps_more(files, one.switch, project):
                 return None
             bits = _IN_4_BITS.search(file.text) if _QUANTIZES in file.text else None
             numbered = bits is not None and bits[2] is not None
@@ -146,7 +152,8 @@ def _of_method(
                     each for each in inner if isinstance(each, ast.Call) and _called(each) == "LoraConfig"
                 ]
                 if len(configs) == 1:
-                    yield from _made(switch, configs[0], inner, node, given)
+                    for one in _made(switch, configs[0], inner, node, given):
+                        yield replace(one, within=True)
 
 
 def _made(
@@ -215,6 +222,38 @@ def _refused(nodes: list[ast.AST], switch: str) -> set[str]:
             if switch in map(_flag, asked):
                 found.add("sharded" if any("zero3" in _flag(each) for each in asked) else "always")
     return found
+
+
+def _trains_more(nodes: list[ast.AST]) -> bool:
+    """Whether code sets weights of its choice to be trained; a hook for the inputs sets none."""
+    hooks = [each for each in nodes if isinstance(each, ast.FunctionDef) and _HOOKS.search(each.name)]
+    inputs = {id(each) for hook in hooks for each in ast.walk(hook)}
+    return any(_unfreezes(node) for node in nodes if id(node) not in inputs)
+
+
+def _unfreezes(node: ast.AST) -> bool:
+    match node:
+        case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=ast.Constant(value=True)):
+            return True
+        case ast.Call(func=ast.Attribute(attr="requires_grad_"), args=[] | [ast.Constant(value=True)]):
+            return True
+    return False
+
+
+def _keeps_more(files: list[File], switch: str, project: Modules) -> bool:
+    """Whether a program saves what it trains besides: where the switch is on, or all of its states.
+
+    A Trainer saves of a PeftModel the adapters alone (transformers/trainer.py: _save).
+    """
+    for file in files:
+        if _SAVES_ALL.search(file.text):
+            return True
+        for node in _nodes(file, project) if switch in file.text else ():
+            if isinstance(node, ast.If) and _flag(node.test) == switch:
+                inner = [each for body in node.body for each in ast.walk(body)]
+                if any(isinstance(each, ast.Call) and _SAVES.search(_called(each)) for each in inner):
+                    return True
+    return False
 
 
 def _flag(node: ast.AST) -> str:
