@@ -49,6 +49,8 @@ _RISKS = {
     "results.weights": "numerics",
     "results.sums": "numerics",
     "results.apart": "numerics",
+    "results.grouping": "numerics",
+    "results.balance": "numerics",
     "results.bits": "numerics",
     "results.scaling": "numerics",
 }
