@@ -26,7 +26,8 @@ PLACE = "scripts/on_each.sh"
 def test_counts_of_both_scripts_are_told() -> None:
     fix = found_in(SUBMITTED, "rtx-4090:2", "bad.sh", {"scripts/on_each.sh": INNER})["DOC104"].fix
     assert fix is not None
-    there = f"set --nproc_per_node to 2, micro_train_batch_size to 2 in {PLACE}"  # a flag that it lacks
+    # flags that it lacks
+    there = f"set --nproc_per_node to 2, gradient_checkpointing to true, adam_offload to true in {PLACE}"
     assert fix.title.startswith(f"{there}, the command's number of machines to 1")
     assert fix.title.endswith("--gpus to 2")
     assert not fix.edits  # a fix edits the file of the finding alone

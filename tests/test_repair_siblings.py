@@ -98,7 +98,7 @@ torchrun --nproc_per_node 16 ${ROOT}/train_pairs.py ${OPTS}
 @pytest.mark.parametrize(("window", "risk"), [(2000, "safe"), (5000, "unsafe")])
 def test_a_checkout_on_another_machine_has_the_same_files(tmp_path: Path, window: int, risk: str) -> None:
     halves = {"enabled": True, "loss_scale_window": 2000}
-    fixed = {"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1}
+    fixed = {"train_micro_batch_size_per_gpu": 1}
     (tmp_path / "ds").mkdir()
     for stage, scale in ((1, 2000), (2, window)):
         parts = {
