@@ -92,3 +92,14 @@ def test_a_file_that_a_program_writes_first_is_changed_there(folder: Any, cfglin
     assert " in grid.yaml and " in cfglint("check", "--gpu", "rtx-3090:1", "run.sh").stdout
     (folder / "run.sh").write_text(f"{launch}python make_grid.py\n")
     assert " in grid.yaml and " in cfglint("check", "--gpu", "rtx-3090:1", "run.sh").stdout
+
+
+def test_what_may_not_be_enough_is_made_only_where_that_is_accepted(folder: Any, cfglint: Any) -> None:
+    command = "torchrun --nproc_per_node {} train.py --learning_rate 1e-5\n"
+    (folder / "run.sh").write_text(command.format(4))
+    out = cfglint("check", "--gpu", "rtx-3090:2", "run.sh").stdout
+    assert "1 fixable with cfglint fix --unsafe --accept-may" in out
+    cfglint("fix", "--unsafe", "--gpu", "rtx-3090:2", "run.sh")
+    assert (folder / "run.sh").read_text() == command.format(4)
+    cfglint("fix", "--unsafe", "--accept-may", "--gpu", "rtx-3090:2", "run.sh")
+    assert (folder / "run.sh").read_text() == command.format(2)

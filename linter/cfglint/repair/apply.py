@@ -97,7 +97,7 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
 def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tuple[Found, Repair]]:
     """Return the repairs to be made, each with a finding.
 
-    They serve all targets. Where no repair is certain, it may be one that only may suffice.
+    They serve all targets. One that only may suffice is made where that is accepted alone.
     """
     groups = {group.code: group for group in groups_of(solver, found, wanted.least)}
     allowed = ANY if wanted.unsafe else SAFE
@@ -105,7 +105,9 @@ def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tupl
     chosen: dict[Repair, Found] = {}
     for each in found:
         repair = repairs.of(each.finding.code, each.judged)
-        if repair is not None and repair.only is None and repair.applicability != "display":
+        if repair is None or repair.only is not None or repair.applicability == "display":
+            continue
+        if wanted.accept_may or repair in chosen or _is_sure(solver, repair):
             chosen.setdefault(repair, each)
     for each in found if wanted.accept_may and not chosen else ():
         if each.finding.code in groups and each.verdict.truth is False:
@@ -114,6 +116,11 @@ def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tupl
             if repair is not None and repair.applicability != "display":
                 return [(each, tightened(solver, repair, each.judged))]
     return [(each, repair) for repair, each in chosen.items()]
+
+
+def _is_sure(solver: Solver, repair: Repair) -> bool:
+    """Whether a fix is told without "may not be enough"."""
+    return fix_of(repair, solver.trials, repair.goals[0].judged).certainty == "sure"
 
 
 def _step(solver: Solver, chosen: Sequence[tuple[Found, Repair]]) -> _Step:
@@ -134,7 +141,8 @@ def repair(
     """Apply repairs to a file until no applicable one is left.
 
     ``least`` is the lowest level that is repaired, ``unsafe`` admits fixes that may change results, ``notes``
-    appends a comment to every changed line, ``accept_may`` admits the nearest repair where none is certain.
+    appends a comment to every changed line, ``accept_may`` admits what may not be enough: the nearest repair
+    where none is certain.
     Where the search takes too long, what was applied by then counts. Raises CfglintError where fixes go in a
     circle, which is a bug in the rules.
     """
