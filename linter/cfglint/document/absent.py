@@ -1,7 +1,7 @@
 """Whether a file that a command names, or its program, is surely not there when the command runs.
 
 That is so where the command's program is in the repository, the file is nowhere that the program could be
-started from, and nothing in the repository may put it there. Of the program itself, its folder is there.
+started from, and nothing in the repository may put it there. A program is missed only where others lie.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def is_absent(document: Document, library: Library, name: str) -> bool:
 
 
 def lost_program(document: Document, library: Library) -> Scalar | None:
-    """Return the name of a command's program that is not in its folder of the repository."""
+    """Return the name of a command's program that is not in its folder of the repository, where others are.
+
+    A copy of the configs alone has no programs at all.
+    """
     script, node = document.file, target(below(document.root, "launch", "program"))
     if document.program is not None or document.elsewhere or document.listed or script.format != "shell":
         return None
@@ -71,11 +74,12 @@ def lost_program(document: Document, library: Library) -> Scalar | None:
     there = _is_here(os.path.join(document.folder, folder), script.path, library)
     if not there or top is None or project is None or _is_kept_out(node.text, top, library):
         return None
-    end = os.sep + os.path.normpath(node.text)
+    end, others = os.sep + os.path.normpath(node.text), False
     for path, text in project.programs(script.path):
+        others = others or (path.endswith(".py") and os.path.dirname(path).endswith(os.path.dirname(end)))
         if path.endswith(end) or (not path.endswith(".py") and _puts(text, base, _PUTS_PROGRAM)):
             return None
-    return None if _puts(script.text, base, _PUTS_PROGRAM) else node
+    return node if others and not _puts(script.text, base, _PUTS_PROGRAM) else None
 
 
 def _is_here(folder: str, path: str, library: Library) -> bool:
