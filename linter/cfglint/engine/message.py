@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cfglint.document.tree import dotted
+from cfglint.document.spoken import spoken as as_key
+from cfglint.document.tree import dotted, split_key
 from cfglint.engine.describe import show_value
 from cfglint.engine.likelihood import as_shown, at_worst
 from cfglint.lang import tree as t
@@ -213,4 +214,5 @@ def spoken(value: object, kind: Type, unit: str | None = None) -> str:
 
 def _names(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    told = [as_key(tuple(split_key(name[2:]))) if name.startswith("$.") else name for name in names[:_NAMED]]
+    return ", ".join(told) + more

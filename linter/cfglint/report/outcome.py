@@ -41,8 +41,8 @@ def _time(share: tuple[float, float] | None) -> str:
     if share is None or share[0] < -_ROUGH < _ROUGH < share[1]:
         return ""
     if share[1] > _MANY:
-        least = f"up to {1 + share[1]:.0f}" if share[0] < _ROUGH else f"{1 + share[0]:.1f}–{1 + share[1]:.0f}"
-        return f"training steps {least} times as long"
+        several = f"up to {rounded(1 + share[1])}" if share[0] < _ROUGH else _span(1 + share[0], 1 + share[1])
+        return f"training steps {several} times as long"
     low, high = (round(100 * each, -1 if abs(each) >= _ROUGH else None) for each in share)
     word = "slower" if low + high > 0 else "faster"
     near, most = sorted((abs(low), abs(high)))
