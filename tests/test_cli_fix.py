@@ -292,3 +292,15 @@ def test_a_fix_is_written_through_a_table_and_a_function(cfglint, tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert job.read_text() == 'toy:\n  dtype: "bfloat16" # was\n  compile: "off"\n'
+
+
+@pytest.mark.parametrize(("program", "label"), [("glue.py", "unsafe"), ("run_eval.py", "safe")])
+def test_what_nobody_reads_may_train(cfglint, tmp_path, program, label):
+    script = tmp_path / "own.sh"
+    asked = "#!/bin/bash\n#SBATCH --gres=gpu:4\n"
+    script.write_text(
+        f"{asked}accelerate launch --num_processes 4 /opt/own/{program} --mixed_precision fp16\n"
+    )
+    done = cfglint("check", script, "--gpu", "l40s:2")
+    assert f"fix ({label}, memory not judged): set --num_processes to 2" in done.stdout
+    assert ("effective batch may change" in done.stdout) == (label == "unsafe")

@@ -72,8 +72,9 @@ class Fix(Record):
     """A repair that was proven by linting its result.
 
     ``edits`` are non-overlapping edits of the finding's file. ``applicability`` is ``"safe"``, ``"unsafe"``
-    or ``"display"``; ``certainty`` is ``"sure"`` or ``"may"``. ``number`` is shared by the findings that one
-    repair resolves. ``notes`` holds, per edit, the text that ``--annotate`` appends to its line. ``effect``
+    or ``"display"``; ``certainty`` is ``"sure"`` or ``"may"``, and ``unjudged`` whether nobody knows what
+    other GPUs hold. ``number`` is shared by the findings that one repair resolves. ``notes``
+    holds, per edit, the text that ``--annotate`` appends to its line. ``effect``
     says what the repair costs and ``cost`` how much, in the knobs' points; ``slower`` is by which share a
     training step takes longer, least and most, None where that is not known or nothing. ``risk`` is what may
     change of the results: none, numerics, optimization or data. ``memory`` is the memory of the
@@ -85,6 +86,7 @@ class Fix(Record):
     number: int
     applicability: str = field(kw_only=True)
     certainty: str = field(default="sure", kw_only=True)
+    unjudged: bool = field(default=False, kw_only=True)
     title: str
     effect: str = field(default="", kw_only=True)
     cost: float = field(default=0, kw_only=True)

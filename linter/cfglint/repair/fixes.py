@@ -152,6 +152,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     others = alike(trials, changes)
     in_front = [change.title for change in asked_in_front(judged, repair.written)] if regroups(facts) else []
     doubt = repair.risk == "optimization" and regroups(facts)
+    sure = repair.sure and not _is_short(memory, laid=laid)
     share = "" if memory else share_told(judged.values, trials.values(judged, facts))
     return Fix(
         0,
@@ -160,7 +161,8 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         else titled(repair.written, trials.subject.view, in_front),
         (*(change.edit for change in changes), *others.edits),
         applicability=repair.applicability,
-        certainty="sure" if repair.sure and not _is_short(memory, laid=laid) else "may",
+        certainty="sure" if sure else "may",
+        unjudged=not sure and not memory and regroups(facts),
         effect="; ".join(filter(None, dict.fromkeys((*_effects(repair), share, others.effect())))),
         notes=tuple(f"cfglint: {text} ({codes})" for text in (*was, *("moved along" for _ in others.edits))),
         cost=repair.cost,

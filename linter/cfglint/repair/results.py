@@ -14,6 +14,7 @@ from cfglint.findings import ResultChange
 from cfglint.hardware.target import count_facts
 from cfglint.lang.types import is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
+from cfglint.repair.price import regroups
 from cfglint.repair.reads import reads_the_same
 from cfglint.repair.tracks import RISKS
 
@@ -61,6 +62,8 @@ _PROBES = (3, 7)  # in the place of what is missing
 
 def risk_to_results(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> str:
     """Return what of the results is not surely the same after some facts have moved (tracks.py: RISKS)."""
+    if _is_unread(judged) and regroups(facts):
+        return "optimization"
     base = trials.base(judged)
     kept = base.moved(facts).kept  # what does not rest on what moves
     moved = (name for name in base.results if name not in kept and not _stays(trials, judged, facts, name))
@@ -92,6 +95,12 @@ def _stays(trials: Trials, judged: Judged, facts: Mapping[str, object], name: st
     if again is None:
         return False
     return reads_the_same(name, trials.run.finder.origins(judged), judged.subject.view, again.view)
+
+
+def _is_unread(judged: Judged) -> bool:
+    """Whether a launch is of a program that no framework reads, which may train: its batch may count GPUs."""
+    unread = judged.subject.framework is None and judged.subject.is_launch
+    return unread and judged.values["user_script.does_other"] is not True
 
 
 def rests_apart(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
@@ -159,6 +168,7 @@ def _changes(
     before, after = as_if_it_ran(trials, judged), trials.values(judged, facts)
     if before["trains"] is not True:
         return
+    doubtful = _is_unread(judged) and regroups(facts)
     for name in _TOLD:
         spec = trials.run.finder.symbols.facts[name]
         yield ResultChange(
@@ -166,6 +176,7 @@ def _changes(
             _shown(trials, name, before),
             _shown(trials, name, after),
             _stays(trials, judged, facts, name)
+            and not (doubtful and name in _TOLD[:2])
             and not (doubt and name in _TOLD[:2] and needs_of(before[name])),
         )
     for name, told in _OTHERS.items():

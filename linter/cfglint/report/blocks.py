@@ -205,9 +205,14 @@ def with_capacity(target: str, capacity_gib: float | None) -> str:
 
 
 def kind_of(fix: Fix) -> str:
-    """Return ``safe``, or ``unsafe, may not suffice``."""
+    """Return ``safe``, or ``unsafe, may not be enough``."""
     kind = "display-only" if fix.applicability == "display" else fix.applicability
-    return f"{kind}, may not be enough" if fix.certainty == "may" else kind
+    return f"{kind}, {doubt_of(fix)}" if fix.certainty == "may" else kind
+
+
+def doubt_of(fix: Fix) -> str:
+    """Return why a fix is not sure: a job may need more, or nobody knows what it needs on other GPUs."""
+    return "memory not judged" if fix.unjudged else "may not be enough"
 
 
 def title_of(fix: Fix) -> str:

@@ -119,11 +119,12 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
 
 
 def _lines(result: Repaired, path: str, *, marked: bool) -> list[str]:
+    from cfglint.report.blocks import doubt_of
     from cfglint.report.outcome import results_told
 
     lines = []
     for finding, fix in result.applied:
-        sure = "" if fix.certainty == "sure" else ", may not be enough"
+        sure = "" if fix.certainty == "sure" else f", {doubt_of(fix)}"
         untrue = [] if marked else [f"a comment beside it still says {each.says}" for each in fix.stale]
         told = "; ".join(filter(None, (fix.effect, results_told(fix.results), *untrue)))
         end = f": {told}" if told else ""
