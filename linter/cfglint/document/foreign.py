@@ -40,13 +40,18 @@ def is_foreign(block: Mapping[str, Any], framework: str, view: View) -> bool:
     document = view.document
     if document.vendored:
         return True
-    if document.format != "shell" or not block["programs"] or view.get(("launch", "suite")) == framework:
+    if document.format != "shell" or not block["programs"]:
         return False
     if document.program is not None and document.program.trainer is not None:
         return False
+    return not starts_own(block, framework, view)
+
+
+def starts_own(block: Mapping[str, Any], framework: str, view: View) -> bool:
+    """Whether a command starts a program of the framework, by its name."""
+    if view.get(("launch", "suite")) == framework:
+        return True
     from fnmatch import fnmatchcase  # most files are no scripts
 
     program = view.get(("launch", "program"))
-    return not (
-        isinstance(program, str) and any(fnmatchcase(program, pattern) for pattern in block["programs"])
-    )
+    return isinstance(program, str) and any(fnmatchcase(program, pattern) for pattern in block["programs"])

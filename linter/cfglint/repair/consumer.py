@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from cfglint.document.foreign import starts_own
 from cfglint.document.tree import Mapping
 from cfglint.engine.entries import blocks_of, has_words
 from cfglint.record import Record, field
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from cfglint.lang.symbols import Symbols
 
 _SIGNED = re.compile(r"""["']?\+{1,2}[A-Za-z_][\w.]*=""")  # an override that Hydra alone reads
+_STALE = 8  # of so many flags of a framework's parser, one may be of another version's
+# Flags of transformers.TrainingArguments (transformers/training_args.py) that no parser of one's own has.
+_OF_TRAINER = {
+    *("save_strategy", "evaluation_strategy", "eval_strategy", "logging_strategy", "load_best_model_at_end"),
+    *("remove_unused_columns", "ddp_find_unused_parameters", "logging_first_step", "ddp_timeout"),
+}
 
 
 class Consumer(Record):
@@ -59,6 +66,43 @@ class Consumer(Record):
             return False
         return takes(framework, view, path, value)
 
+    def reads_flags(self, path: Steps) -> bool:
+        """Whether a flag may stand on the command: not where its program reads a file in place of flags."""
+        document = self.subject.document
+        program = document.program if document.over and path[0] != "launch" else None
+        return program is None or not program.program.reads_file_alone
+
+    def may_be_given(self, path: Steps) -> bool:
+        """Whether a flag may be put on the command: what reads it surely has the flag.
+
+        A program of one's own has what its parser shows, and what the classes of transformers and TRL have
+        where it fills those. One that is not here fills them where the command has flags of nothing else.
+        """
+        framework, key = self.subject.framework or "", ".".join(map(str, path))
+        program, block = self.subject.document.program, self.subject.pack.frameworks[framework]
+        if not self.flags or path[0] == "launch" or self._of_hydra or self.subject.view.hangs(path):
+            return True
+        if not self.reads_flags(path):
+            return False
+        own = block["programs"] or block["last"]
+        if not own or starts_own(block, framework, self.subject.view):
+            return True
+        plain = key in keys_of("transformers") or knows(framework, path)
+        if program is None:
+            strange = sum(not knows(framework, tuple(each.split("."))) for each in self._flags_given)
+            few = strange * _STALE < len(self._flags_given)
+            return plain and (few or not _OF_TRAINER.isdisjoint(self._flags_given))
+        shown = key in program.program.flags or self._accepted(path, None) is not None
+        return shown or (plain and program.program.declared()[1])
+
+    @property
+    def _flags_given(self) -> list[str]:
+        root = self.subject.document.root
+        if self._given is None:
+            entries = root.entries.items() if isinstance(root, Mapping) else ()
+            self._given = [key for name, entry in entries if name != "launch" for key in _keys(name, entry)]
+        return self._given
+
     def _accepted(self, path: Steps, value: object) -> bool | None:
         """Whether the program at hand takes a flag; None where none is, or where that is not known."""
         program, root = self.subject.document.program, self.subject.document.root
@@ -66,13 +110,10 @@ class Consumer(Record):
             return None
         if self.subject.view.has(path) and path[0] not in root.entries:
             return None  # what the program makes of its flags
-        if self._given is None:
-            entries = root.entries.items()
-            self._given = [key for name, entry in entries if name != "launch" for key in _keys(name, entry)]
         key = ".".join(map(str, path))
-        if key in self._given and key not in program.program.flags:
+        if key in self._flags_given and key not in program.program.flags:
             return None  # as deepspeed.add_config_arguments declares some, in no file of the project
-        accepted: bool | None = program.accepts(key, value, self._given)
+        accepted: bool | None = program.accepts(key, value, self._flags_given)
         if accepted is None and program.fills_plain and key not in keys_of("transformers"):
             return False
         return accepted

@@ -137,10 +137,9 @@ class Options(Record):
         if track.move is _OF_KEYS:
             option.cost += READER * sum(len(definition.shared) for definition in definitions)
         self.trials.keys |= {name: steps for name, (steps, _) in way.items()}
-        possible = all(definition.editable for definition in definitions)
-        if not possible or is_taken(self.judged, facts) or self.trials.rewritten(self.judged, facts) is None:
+        if not all(definition.editable for definition in definitions) or is_taken(self.judged, facts):
             return None
-        if not self._keep(track.knob, option):
+        if self.trials.rewritten(self.judged, facts) is None or not self._keep(track.knob, option):
             return None
         knobs = self.writer.origins.symbols.knobs.values()
         partners = {partner for knob in knobs for partner in knob.partners}
@@ -148,6 +147,7 @@ class Options(Record):
             option.facts[name] = worth
             option.exchanged[name] = self.judged.values[name], set()
         definitions = [self.writer.definition(each.path) for each in option.written]
+        option.writable = all(definition.editable for definition in definitions)
         option.places = [(d.key, w.value) for d, w in zip(definitions, option.written, strict=True)]
         option.factors = frozenset(chain.from_iterable(each.factors for each in definitions))
         option.results = risk_to_results(self.trials, self.judged, option.facts)

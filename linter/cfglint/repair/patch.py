@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+from cfglint.document.rewritten import maker_of
 from cfglint.record import Record, field
 from cfglint.text import OutsideEdit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.trace import Trace
+    from cfglint.document.view import View
     from cfglint.facts import Steps
     from cfglint.text import Edit
 
@@ -125,3 +127,9 @@ def over(trace: Trace) -> str:
     """Say what a value goes over; nothing of a program's own default, which nobody wrote."""
     place, _, _ = trace.where.partition(" through ")
     return "" if trace.file.path.endswith(".py") else f" (over {place})"
+
+
+def told_where(file: str, view: View) -> str:
+    """Return where keys of another file are to be changed: in the program that writes it, if one does."""
+    made = maker_of(view.document, file) if view.document.format == "shell" else ""
+    return f"{made} (which writes {file.rpartition('/')[2]} anew)" if made else file

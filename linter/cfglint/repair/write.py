@@ -9,7 +9,6 @@ from cfglint.document.compose import edited
 from cfglint.document.edits import brings, insert_key, replace_value, spell
 from cfglint.document.items import EVERY, add_item, insert
 from cfglint.document.removal import outside, remove_keys
-from cfglint.document.rewritten import maker_of
 from cfglint.document.shell.edits import insert_there
 from cfglint.document.shell.edits import spelled as plain
 from cfglint.document.shell.processes import first_numbers, list_of_numbers
@@ -27,7 +26,7 @@ from cfglint.record import Record, field, replace
 from cfglint.repair.choose import Chooser
 from cfglint.repair.consumer import Consumer
 from cfglint.repair.invert import ABSENT, Written, invert
-from cfglint.repair.patch import Change, Patch, asked_of_slurm, joined, list_called, over
+from cfglint.repair.patch import Change, Patch, asked_of_slurm, joined, list_called, over, told_where
 from cfglint.repair.product import change_of_a_factor, factors_of, readers_of
 from cfglint.schema.judge import takes
 from cfglint.text import Edit, OutsideEdit, apply_edits
@@ -249,13 +248,13 @@ class Writer(Record):
             trace = Trace(view, path[:-1])
             lists = isinstance(trace.node, Sequence) and trace.source is None
             return Definition((path, "one more"), editable=lists or not trace.present)
-        trace = Trace(view, path)
+        trace, takes_flags = Trace(view, path), self._consumer.reads_flags(path)
         if not trace.present:
             site = (view.document.sites or {}).get(path[:-1])
             shared = site is not None and site.several
-            return Definition(path, editable=view.hangs(path) is None, several=shared)
+            return Definition(path, view.hangs(path) is None and takes_flags, several=shared)
         there = _said_there(trace)
-        editable = trace.editable or trace.overrides or there is not None
+        editable = trace.editable or (trace.overrides and takes_flags) or there is not None
         place = definition_path(view, trace.node) if trace.node is not None else None
         holder = dotted(place) if place is not None else ""
         several = isinstance(trace.node, Several)
@@ -396,16 +395,20 @@ class Writer(Record):
                 within = within if within and "\n" not in within else "…"
                 title = f"{spoken(written.path)} to {within}{edit.new}"
         else:
-            consumer = self._consumer
-            edit = insert_key(
-                document, consumer.said(written.path), consumer.word(written.path, value), view.dialect
-            )
-            if edit is None and document.format == "shell":
-                edit = insert_there(document, consumer.said(written.path), written.value)
+            edit = self._insertion(written)
             if edit is not None and written.path[0] == "launch":
                 flag = next((word for word in edit.new.split() if word.startswith("-")), spoken(written.path))
                 title = f"{flag.partition('=')[0]} to {shown(value)}"
         return None if edit is None else Change(edit, title, written.key, old, _told(trace.shared))
+
+    def _insertion(self, written: Written) -> Edit | None:
+        """Return the edit that adds a key that is not there, where what reads it surely has it."""
+        consumer, document = self._consumer, self.subject.document
+        if not consumer.may_be_given(written.path):
+            return None
+        said, word = consumer.said(written.path), consumer.word(written.path, written.value)
+        edit = insert_key(document, said, word, self.subject.view.dialect)
+        return insert_there(document, said, written.value) if edit is None and consumer.flags else edit
 
     def _of_a_factor(self, written: Written, values: Iterable[Written]) -> Change | None:
         """Return the change of the factor that makes a product another number, where one may vary."""
@@ -477,14 +480,10 @@ def titled(values: Collection[Written], view: View, beside: Iterable[str] = ()) 
             key, file = definition_path(view, trace.node) or key, said[0]  # type: ignore[arg-type]
         titles.setdefault(file, []).append(f"{spoken(key)} to {shown(written.value)}")
     of_own = [*dict.fromkeys(titles.pop("", [])), *beside]
-    within = [f"{', '.join(dict.fromkeys(each))} in {_where(file, view)}" for file, each in titles.items()]
+    within = [
+        f"{', '.join(dict.fromkeys(each))} in {told_where(file, view)}" for file, each in titles.items()
+    ]
     return joined([*within, *of_own], gone)
-
-
-def _where(file: str, view: View) -> str:
-    """Return where keys of another file are to be changed: in the program that writes it, if one does."""
-    made = maker_of(view.document, file) if view.document.format == "shell" else ""
-    return f"{made} (which writes {file.rpartition('/')[2]} anew)" if made else file
 
 
 def shown(value: object) -> str:

@@ -11,7 +11,7 @@ import os
 import sys
 
 from cfglint.budget import BUDGET
-from cfglint.document.python.declared import declared, options, plain_flags
+from cfglint.document.python.declared import FILE_ALONE, declared, options, plain_flags
 from cfglint.document.python.documents import ARGUMENTS
 from cfglint.document.python.run import Program
 from cfglint.document.python.source import Code, Elsewhere, read_python
@@ -106,6 +106,11 @@ class Linked(Program):
     def texts(self) -> list[str]:
         """Return the texts of the program's files, as far as they were looked up."""
         return [linked.code.file for linked in self._linked.values() if linked is not None]
+
+    @property
+    def reads_file_alone(self) -> bool:
+        """Whether it takes its arguments from a file that is its only word, and then no flag beside it."""
+        return any(map(FILE_ALONE.search, self.texts()))
 
     def declared(self) -> tuple[frozenset[str], bool]:
         """Return the words that the project's files declare as arguments; see declared.py."""
