@@ -15,6 +15,7 @@ from cfglint.repair.devices import with_devices
 from cfglint.repair.in_step import in_step
 from cfglint.repair.patch import Change, Patch
 from cfglint.repair.price import gives_other_gpus, lays_out
+from cfglint.repair.said_twice import with_variable
 from cfglint.repair.submitted import asked_in_front
 from cfglint.repair.together import combined
 from cfglint.text import Edit
@@ -52,7 +53,7 @@ def _asking_less(
     The command's list of GPUs and srun's flags move along. Other commands of the script may need what its
     head asks for.
     """
-    patch = with_devices(patch, repair, watched, trials)
+    patch = with_variable(with_devices(patch, repair, watched, trials), repair, watched, trials)
     facts = combined(repair.options) or {}
     if patch is None or len(watched) != 1:
         return patch
