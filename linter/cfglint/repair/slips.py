@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from cfglint.document.json import trailing_commas
 from cfglint.document.overrides import ADDED, said_again
+from cfglint.document.python.values import Literal
 from cfglint.document.removal import joined, remove_keys
 from cfglint.document.shell.ends import rejoined
 from cfglint.document.spoken import spoken
@@ -273,7 +274,7 @@ def _flag(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | None:
             continue
         edits: tuple[Edit, ...] | None = (Edit(each.start + 2, each.end, each.note),)
         title, effect = f"rename --{each.key} to --{each.note}", ""
-        if each.kind:  # without it, the program would train something else
+        if each.kind or not _takes(trials, each):  # without it, the program would train something else
             return None
         if not each.note:
             program = each.text.endswith(".py")
@@ -285,6 +286,16 @@ def _flag(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | None:
         notes = (f"cfglint: was {each.key} ({_STRANGE})",) * len(edits)
         return Fix(0, title, edits, applicability="unsafe", effect=effect, risk="optimization", notes=notes)
     return None
+
+
+def _takes(trials: Trials, mistake: Mistake) -> bool:
+    """Whether the flag that was meant takes what the strange one is given, by its type and its choices."""
+    program, value = trials.subject.document.program, trials.subject.view.get((mistake.key,))
+    flag = None if program is None else program.program.flags.get(mistake.note)
+    if flag is None:
+        return True
+    default = flag.default.value if isinstance(flag.default, Literal) else None
+    return bool(flag.accepts(value)) and not (type(default) in (int, float) and isinstance(value, str))
 
 
 def _override(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | None:
