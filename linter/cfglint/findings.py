@@ -41,11 +41,15 @@ class UsedFact(Record):
 
 
 class MemoryChange(Record):
-    """GiB of a ``part`` (engine, trainer, or the headroom), low and high, before and after a fix."""
+    """GiB of a ``part`` (engine, trainer, or the headroom), low and high, before and after a fix.
+
+    ``on_more`` says that those before are on the file's own number of GPUs, which are not all there.
+    """
 
     part: str
     before_gib: tuple[float, float]
     after_gib: tuple[float, float]
+    on_more: bool = False
 
 
 class ResultChange(Value):

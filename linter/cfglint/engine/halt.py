@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from cfglint.document.tree import File
     from cfglint.document.view import View
     from cfglint.engine.subject import Subject
+    from cfglint.facts import Steps
 
 _MOST = 20  # keys that a program misses
 _ANY = "{…}"  # of a section
+_PLAIN = (str, bool, int, float)
 
 
 class Missing(Value):
@@ -76,6 +78,15 @@ def stop_of(subject: Subject) -> Iterator[Mistake]:
     yield Mistake(note, *place, key=stop.key, text=stop.place, kind=raised, missing=tuple(missing))
 
 
+def halted_by(subject: Subject, view: View, told: dict[Steps, object]) -> bool:
+    """Whether a program stops by what some keys say, and by nothing else; without any, whether it stops."""
+    assert subject.document.program is not None
+    given = told.items()
+    lent: dict[Steps, object] = {path: Known(value) for path, value in given if isinstance(value, _PLAIN)}
+    stop = subject.document.program.program.once(Stops).find(_Answers(view, lent).of)
+    return stop is not None and (not told or {tuple(key.split(".")) for key in stop.causes} <= lent.keys())
+
+
 def _later(subject: Subject, stops: Stops, answers: _Answers) -> list[Missing]:
     """Return what may be read later and is not there either."""
     siblings, found = subject.document.siblings, []
@@ -94,7 +105,7 @@ class _Answers(Record):
     """What the config of a launch answers to a program, with what is ``lent`` where it has nothing."""
 
     view: View
-    lent: dict[tuple[str, ...], object] = field(factory=dict)
+    lent: dict[Steps, object] = field(factory=dict)
     sections: list[Missing] = field(factory=list)
 
     def of(self, path: tuple[str, ...]) -> object:
@@ -108,7 +119,7 @@ class _Answers(Record):
             return NOWHERE if there and not view.has(path) else UNKNOWN
         if isinstance(value, MappingView):
             return SECTION
-        if isinstance(value, Blank) or not (value is None or isinstance(value, (str, bool, int, float))):
+        if isinstance(value, Blank) or not (value is None or isinstance(value, _PLAIN)):
             return UNKNOWN
         return Known(value)
 

@@ -6,10 +6,11 @@ from cfglint.document.tree import Mapping, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cfglint.document.view import View
     from cfglint.engine.subject import Subject
+    from cfglint.facts import Steps
     from cfglint.schema.table import Mistake
 
 _OPEN = ("$", '"$', "'$", "…")  # words that may hold further overrides
@@ -22,6 +23,18 @@ def halts(subject: Subject) -> Iterator[Mistake]:
         from cfglint.engine.halt import stop_of  # few programs are Hydra's
 
         yield from stop_of(subject)
+
+
+def halts_by(subject: Subject, told: dict[Steps, object], again: Callable[[], View | None]) -> bool:
+    """Whether a program that goes on stops at some keys' other values; with them ``again`` reads the file."""
+    if not (subject.is_launch and subject.document.program is not None and _is_whole(subject.view)):
+        return False
+    from cfglint.engine.halt import halted_by
+
+    if halted_by(subject, subject.view, {}) or not halted_by(subject, subject.view, told):
+        return False
+    view = again()  # other keys may read these
+    return view is not None and halted_by(subject, view, told)
 
 
 def _is_whole(view: View) -> bool:

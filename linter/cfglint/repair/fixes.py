@@ -9,7 +9,7 @@ nothing and goes first. Each further step takes at least `_WORTH` off the need, 
 from __future__ import annotations
 
 from cfglint.engine.cases import TOTAL
-from cfglint.engine.memory import bounds_of, span_of
+from cfglint.engine.memory import LACKING, bounds_of, span_of
 from cfglint.findings import Fix, MemoryChange
 from cfglint.lang.values import INF, needs_of
 from cfglint.record import replace
@@ -142,7 +142,6 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     codes = ", ".join(dict.fromkeys(goal.code for goal in repair.goals))
     changes = patch.own if patch is not None else ()
     facts = combined(repair.options) or {}
-    laid = _lays_out(trials, judged, facts)
     memory = memory_changes(*_on_some_number(judged.values, trials.values(judged, facts)))
     lost = repair.unsafe and any(change.removed for change in changes)  # nobody says what it was worth
     was = (
@@ -152,7 +151,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     others = alike(trials, changes)
     in_front = [change.title for change in asked_in_front(judged, repair.written)] if regroups(facts) else []
     doubt = repair.risk == "optimization" and regroups(facts)
-    sure = repair.sure and not _is_short(memory, laid=laid)
+    sure = repair.sure and not _is_short(trials, judged, facts, memory)
     share = "" if memory else share_told(judged.values, trials.values(judged, facts))
     return Fix(
         0,
@@ -175,13 +174,18 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     )
 
 
-def _lays_out(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
-    """Whether moves give a job other GPUs, or lay it out over them in another way."""
-    return gives_other_gpus(trials, judged, facts) or lays_out(facts)
+def may_be_short(repair: Repair, trials: Trials, judged: Judged) -> bool:
+    """Whether a repair may leave a job short of memory that it was not short of."""
+    facts = combined(repair.options) or {}
+    memory = memory_changes(*_on_some_number(judged.values, trials.values(judged, facts)))
+    return _is_short(trials, judged, facts, memory)
 
 
-def _is_short(memory: Sequence[MemoryChange], *, laid: bool) -> bool:
-    """Whether memory may be missing afterwards, at worst: on other GPUs (``laid``), or more than before."""
+def _is_short(
+    trials: Trials, judged: Judged, facts: Mapping[str, object], memory: Sequence[MemoryChange]
+) -> bool:
+    """Whether memory may be missing at worst: where a job is laid out anew, or more than before."""
+    laid = gives_other_gpus(trials, judged, facts) or lays_out(facts)
     rooms = [change for change in memory if change.part == "headroom"]
     return any(
         room.after_gib[0] < 0 and (laid or room.after_gib[0] < room.before_gib[0] - _NOTABLE)
@@ -197,7 +201,7 @@ def memory_changes(before: Values, after: Values) -> tuple[MemoryChange, ...]:
     # An engine takes its share of a GPU whatever the model: whether the model fits in there is open.
     if before["generates"] is True and span_of(after["engine.weights"]).high == INF:
         return ()
-    changes = tuple(_changes(before, after))
+    changes = tuple(replace(each, on_more=before[LACKING] is True) for each in _changes(before, after))
     moved = any(
         abs(old - new) > _NOTABLE
         for change in changes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfglint.document.shell.edits import insert, spelled
-from cfglint.engine.halts import STOPS
+from cfglint.engine.halts import STOPS, halts_by
 from cfglint.findings import Fix
 from cfglint.repair.workers_told import WORKERS, leave_out
 from cfglint.repair.write import shown
@@ -11,8 +11,12 @@ from cfglint.text import Edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cfglint.document.view import View
     from cfglint.engine.halt import Missing
     from cfglint.engine.subject import Judged
+    from cfglint.repair.tracks import Option
     from cfglint.repair.trials import Goal
     from cfglint.schema.table import Mistake
 
@@ -44,6 +48,12 @@ def added(judged: Judged) -> Fix | None:
         risk="optimization",
         notes=(f"cfglint: added ({HALTED})",),
     )
+
+
+def would_halt(judged: Judged, option: Option, read: Callable[[Option], View | None]) -> bool:
+    """Whether a program that goes on would stop at what an option writes."""
+    told = {each.path: each.value for each in option.written}
+    return halts_by(judged.subject, told, lambda: read(option))
 
 
 def by_hand(goal: Goal) -> str:

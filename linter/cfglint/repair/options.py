@@ -27,6 +27,7 @@ from cfglint.repair.exchange import (
     nearest_even,
     partners_of,
 )
+from cfglint.repair.halted import would_halt
 from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
@@ -219,10 +220,9 @@ class Options(Record):
     def _option(self, track: Track, i: int) -> Option | None:
         """Return what moving a knob to a place of its track comes to; None where that cannot be had."""
         knob, value = track.knob, track.values[i]
-        own = self.writer.writes(knob.name, value, track.spelling)
+        own, cost_before = self.writer.writes(knob.name, value, track.spelling), track.cost_before
         if own is None:
             return None
-        nearest = track.cost_before
         if any(move.leaving is not None for move in knob.moves):
             move = self._move_to(track, {knob.name: value}) or self._move_along(track, value, own)
             if move is None:
@@ -238,7 +238,7 @@ class Options(Record):
             risk_of(track.move),
             [track.move.effect],
         )
-        if not self._carry(knob, option, plain=own.plain):
+        if not self._carry(knob, option, plain=own.plain) or would_halt(self.judged, option, self._rewritten):
             return None
         if len(track) <= SHORT and track.move.kind == "time":
             if beyond_hosts(self.trials, self.judged, option):
@@ -248,7 +248,7 @@ class Options(Record):
                 return None
             option.cost = max(told, option.cost * _TROUBLE)
             if regroups(option.facts):  # nobody leaves GPUs idle for a faster step by an estimate
-                option.cost = max(option.cost, nearest(i))
+                option.cost = max(option.cost, cost_before(i))
         for name in tuple(option.facts):
             self._tie(name, option)
         for written in tuple(option.written):

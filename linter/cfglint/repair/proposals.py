@@ -13,6 +13,7 @@ from cfglint.findings import LEVELS, lean
 from cfglint.lang.values import INF
 from cfglint.record import Record, field, replace
 from cfglint.repair.allowed import ANY
+from cfglint.repair.fixes import may_be_short
 from cfglint.repair.found import Repair
 from cfglint.repair.price import gives_other_gpus
 from cfglint.repair.sized import sent_away
@@ -133,7 +134,11 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
             repairs.doubt(judged, [*new, *(code for code in about if far and code.startswith(MEMORY))])
         _widen(solver, repairs, list(codes), judged)
     _keep_states(solver, repairs)
-    likelier = {one: tightened(solver, one, one.goals[0].judged) for one in repairs.each() if not one.sure}
+    likelier = {
+        one: tightened(solver, one, one.goals[0].judged)
+        for one in repairs.each()
+        if not one.sure or may_be_short(one, solver.trials, one.goals[0].judged)
+    }
     repairs.by_rule.update({key: likelier[one] for key, one in repairs.by_rule.items() if one in likelier})
     return repairs
 

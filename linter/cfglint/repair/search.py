@@ -2,15 +2,15 @@
 
 The search goes over sets of tracks (a knob's values in one direction), the cheapest set first, and in each
 set over its places. It is exact: it ends when no set that is left can cost less than the best one found.
-Small problems are simply enumerated in the order of cost. Of long tracks the places in between are found by
-bisection, after it was seen that the requirements' gaps move in one direction along them (tracks.py). The
-work is limited: after `limit` trials the best repair so far counts, and `exhausted` is true.
+Small problems are enumerated in the order of cost. Of long tracks the places between are found by bisection,
+where gaps move in one direction. After `limit` trials the best repair counts, and `exhausted` is true.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from functools import partial
 from heapq import heappop, heappush
 from itertools import islice, pairwise
 from math import inf, isfinite, prod
@@ -22,7 +22,7 @@ from cfglint.repair.along import Progress, first, less, serving
 from cfglint.repair.estimate import may_fit
 from cfglint.repair.found import DIGITS, Repair
 from cfglint.repair.order import cheapest_first
-from cfglint.repair.price import crowds, lays_out, overfilled, regroups
+from cfglint.repair.price import crowds, lays_out, overfilled, overfills_host, regroups
 from cfglint.repair.relax import relaxed, utmost
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.together import combined
@@ -58,8 +58,8 @@ class Search(Record):
     ``watched`` are the targets on which nothing may break. ``refused`` are combinations that were tried and
     could not be written or proven. A ``keeping`` search leaves the results as they are; a ``lenient`` one
     may leave other rules possible. A ``placed`` one is for a target's sake: moved to other GPUs, a job has
-    to fit them; a ``heedless`` one leaves memory to another. ``helpful`` are the knobs that the last search
-    had to do with, and it is ``hopeless`` if memory is missing however far they are moved.
+    to fit them; a ``heedless`` one leaves memory to another, a ``nearing`` one need not make a GPU's last.
+    ``helpful`` are the knobs that the last search had to do with; ``hopeless``: memory is missing with all.
     """
 
     trials: Trials
@@ -70,6 +70,7 @@ class Search(Record):
     lenient: bool = False
     placed: bool = False
     heedless: bool = False
+    nearing: bool = False
     refused: set[Key] = field(factory=set)
     exhausted: bool = False
     hopeless: bool = False
@@ -132,8 +133,8 @@ class Search(Record):
             if not (self.lenient and may_fit(rule, self.trials.values(judged, facts)))
         ]
         at_all = self.lenient or (self.placed and (regroups(facts) or lays_out(facts)))
-        looked = () if self.heedless else watched
-        over = [each for each in looked if overfilled(self.trials, each, facts, at_all=at_all)]
+        fills = overfills_host if self.nearing else partial(overfilled, at_all=at_all)
+        over = [each for each in (() if self.heedless else watched) if fills(self.trials, each, facts)]
         blocking = [*harmed, *(rule for judged in over for rule in self.trials.short(judged, facts))]
         weight = sum(option.weight for option in options)
         for rule in blocking:

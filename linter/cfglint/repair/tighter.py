@@ -36,6 +36,7 @@ _CHEAP = 5.0  # points that it may cost
 _EASILY, _NEXT_TO_NOTHING = 0.75, 1.0  # of a GPU, which the middle of an estimate is within; points then
 _SAME = 1.1  # of the lower end before: more is more memory
 _LESS = 0.97  # of the memory before: a move that leaves more is none
+_MOST_OF_IT = 0.5  # of what is missing may be left
 _MOVES = 4
 _TRIES = 3  # without what a rule forbids
 _PLACES = (0, 1, 2, 3, 4, 8, 16, 32, 48, 64)  # of a track
@@ -55,22 +56,14 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
     known = _estimate(solver, judged, facts)
     if not goals or known is None or BUDGET.left < _SPARE:
         return repair
-    limits = _limits(known, repair.risk)
     search = replace(solver.search(goals), lenient=True, refused={key_of(facts)})
-    tracks, options = ANY.over(solver.tracks(goals)), repair.options
-    start = solver.trials.count
-    for _ in range(_MOVES):
-        spent = solver.trials.count - start > _TRIALS or BUDGET.left < _SPARE
-        if spent or not 0 < _missing(search, options) < INF:
-            break
-        ways = list(_ways(search, tracks, options, limits))
-        now = _missing(search, options)
-        single = sorted((way for way in ways if way[0] <= now - _WORTH), key=lambda way: way[:2])
-        chosen = next((way[2] for way in single if not search.harms(way[2])), None)
-        chosen = chosen or _together(search, ways, options)
-        if chosen is None:
-            break
-        options = chosen
+    tracks, limits = ANY.over(solver.tracks(goals)), _limits(known, repair.risk)
+    options = _closer(search, tracks, repair.options, limits)
+    if options is repair.options:  # what is still not enough by itself, where most of what is missing goes
+        nearing = replace(search, nearing=True)
+        options = _closer(nearing, tracks, repair.options, limits)
+        if _missing(search, options) > _MOST_OF_IT * _missing(search, repair.options):
+            options = repair.options
     options = _likely(solver, search, judged, tracks, replace(repair, options=options)) or options
     if options is repair.options:
         return repair
@@ -82,6 +75,26 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
         more = replace(more, sure=False)
     worse = more is None or more.patch is None or _rank(more.risk) > _rank(repair.risk)
     return repair if more is None or worse else more
+
+
+def _closer(
+    search: Search, tracks: Sequence[Track], options: tuple[Option, ...], limits: tuple[float, str]
+) -> tuple[Option, ...]:
+    """Return moves with cheap ones more, each of which leaves less memory missing."""
+    start = search.trials.count
+    for _ in range(_MOVES):
+        spent = search.trials.count - start > _TRIALS or BUDGET.left < _SPARE
+        if spent or not 0 < _missing(search, options) < INF:
+            break
+        ways = list(_ways(search, tracks, options, limits))
+        now = _missing(search, options)
+        single = sorted((way for way in ways if way[0] <= now - _WORTH), key=lambda way: way[:2])
+        chosen = next((way[2] for way in single if not search.harms(way[2])), None)
+        chosen = chosen or _together(search, ways, options)
+        if chosen is None:
+            break
+        options = chosen
+    return options
 
 
 def _likely(

@@ -175,7 +175,8 @@ class Wants(Record):
             last = furthest(solver, goals, SAFE) or solver.nearest(goals, SAFE)
             moving = tuple(goal for goal in goals if not goal.code.startswith(MEMORY))
             if last is None and moving:  # whatever memory that takes
-                last = solver.anyhow(solver.search(moving), moving, SAFE)
+                first = solver.anyhow(solver.search(moving), moving, SAFE)
+                last = None if first is None else solver.written(replace(first, sure=False), goals)
             last = last or anyhow(solver, goals, judged)  # fewer GPUs, which may hold the job
             more = () if last is None else moved_besides(solver, last, judged)
             for moves in _safe_first(more):

@@ -28,6 +28,8 @@ def _memory(change: MemoryChange) -> str:
     old, new = (_span(*gib) for gib in (change.before_gib, change.after_gib))
     if change.part == "host":
         return f"each machine needs {new} GiB of its own memory"
+    if change.on_more:  # nobody can have what is needed on GPUs that are not there
+        return f"{change.part} {new} GiB"
     return f"{change.part} {old} → {new} GiB" if old != new else ""
 
 
