@@ -196,20 +196,27 @@ def _sizes(listed: Sequence[tuple[str, _Told]]) -> str:
 def spoken(value: object, kind: Type, unit: str | None = None) -> str:
     """Print a value for a sentence.
 
-    What missing names leave open is a bound, or ``?``, with the names; an estimate from nearly nothing up to
-    a bound is that bound.
+    What missing names leave open is a bound, or ``?``, with the names.
     """
     needs = needs_of(value)
     missing = f" ({_names(sorted(needs))} not set)" if needs else ""
     if not isinstance(value, Interval):
         return value if isinstance(value, str) else show_value(value, kind, unit=unit) + missing
-    if not missing and kind.dimension == MEMORY and 0 <= value.lo < value.hi / _NEARLY_NOTHING < INF:
-        return "up to " + show_value(value.hi, kind, unit=unit)
-    if not missing or value.hi <= 2 * value.lo:
+    if not missing:
+        return estimated(value, kind, unit)
+    if value.hi <= 2 * value.lo:
         return show_value(value, kind, unit=unit)
     if value.lo > 0:
         return f"at least {show_value(value.lo, kind)}{missing}"
     return (f"at most {show_value(value.hi, kind)}" if 0 < value.hi < INF else "?") + missing
+
+
+def estimated(value: object, kind: Type, unit: str | None = None) -> str:
+    """Print an estimate; one from nearly nothing up to a bound is that bound."""
+    near = isinstance(value, Interval) and 0 <= value.lo < value.hi / _NEARLY_NOTHING < INF
+    if isinstance(value, Interval) and near and kind.dimension == MEMORY:
+        return "up to " + show_value(value.hi, kind, unit=unit)
+    return show_value(value, kind, unit=unit)
 
 
 def _names(names: list[str]) -> str:

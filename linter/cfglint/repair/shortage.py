@@ -5,6 +5,7 @@ from __future__ import annotations
 from cfglint.document.spoken import spoken
 from cfglint.engine.describe import show_value
 from cfglint.engine.memory import GIB, bounds_of, memory_of
+from cfglint.engine.message import estimated
 from cfglint.lang.types import is_number
 from cfglint.lang.values import INF
 from cfglint.repair.allowed import ANY, uncut
@@ -34,6 +35,7 @@ _UNKNOWN = "cfglint cannot tell whether the job"
 _TO_HOST = ("offload_params", "offload_optimizer")
 _LISTED = 3  # parts of the memory in a sentence
 _PART = {"MEM105": "trainer.states"}  # what a rule about memory asks for, where it is not all
+_TRAINER = ("MEM104", "MEM105")  # the rules about a trainer's memory alone
 _FAR = 2  # times what a GPU has
 _OF_RANGE = " GiB: "  # before a question: how much of the range it would take away
 _ROUNDS = 2  # the states, then the rest
@@ -64,6 +66,8 @@ def still_over(solver: Solver, judged: Judged, way: Repair, memory: Memory) -> s
 def short_of(solver: Solver, group: Group, lack: float, moves: Sequence[Option]) -> Reason:
     """Say how much memory is missing with all moves made, and what takes it then."""
     judged, facts = group.goals[0].judged, combined(moves) or {}
+    if group.code in _TRAINER and _takes_more(solver, judged, facts):
+        moves, facts = (), {}
     need = _need(solver, judged, facts) if group.code.startswith(MEMORY) else ""
     sure = any(goal.compiled.test(solver.trials.values(goal.judged, facts)) is False for goal in group.goals)
     values = solver.trials.values(judged, facts)
@@ -76,6 +80,14 @@ def short_of(solver: Solver, group: Group, lack: float, moves: Sequence[Option])
     even = values_told(Repair(tuple(moves)))
     text = f"{some} even with {even}{need and ': then '}{need}{beyond}"
     return Reason(text, unsure=unsure, moves=tuple(moves))
+
+
+def _takes_more(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> bool:
+    """Whether a trainer surely takes more memory after moves."""
+    before, after = (
+        bounds_of(values["trainer.memory"]) for values in (judged.values, solver.trials.values(judged, facts))
+    )
+    return before is not None and after is not None and after[0] > before[0]
 
 
 def least_of(solver: Solver, group: Group, tracks: Sequence[Track]) -> str:
@@ -252,7 +264,7 @@ def _need(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> str:
     sized = ((bounds_of(after[part]), part) for part in _TAKES)
     known = sorted(((size[1], part) for size, part in sized if size is not None), reverse=True)
     takes = [part for size, part in known if GIB <= size < INF][:_LISTED]
-    told = ", ".join(f"{part.partition('.')[2]} {show_value(after[part], kind)}" for part in takes)
+    told = ", ".join(f"{part.partition('.')[2]} {estimated(after[part], kind)}" for part in takes)
     if most[1] > _EMPTY * most[0] and vram is not None and most[0] <= vram[1]:
         return _floor(judged, after)
     text = f"the trainer needs {show_value(after[_told_by(after)], kind)}{f' ({told})' if told else ''}"
