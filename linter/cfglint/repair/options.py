@@ -24,7 +24,6 @@ from cfglint.repair.exchange import (
     exchanged_for,
     in_proportion,
     is_even,
-    nearest_even,
     partners_of,
 )
 from cfglint.repair.halted import would_halt
@@ -32,9 +31,10 @@ from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
 from cfglint.repair.machines import Machines
+from cfglint.repair.nearly import nearly_keeps
 from cfglint.repair.others import for_a_launcher, for_several
-from cfglint.repair.price import beyond_hosts, lays_out, points, regroups
-from cfglint.repair.reasoned import has_reason
+from cfglint.repair.price import beyond_hosts, points, regroups
+from cfglint.repair.reasoned import for_people
 from cfglint.repair.results import as_if_it_ran, has_stayed, is_same, probe, rests_apart, risk_to_results
 from cfglint.repair.shown import keep_what_is_shown
 from cfglint.repair.tracks import OF_ITSELF, SHORT, UNPRICED, Broken, Option, Track, priced, risk_of, worse
@@ -255,16 +255,14 @@ class Options(Record):
             self._share(written, option)
         option.results = risk_to_results(self.trials, self.judged, option.facts)
         definitions = [self.writer.definition(written.path) for written in option.written]
-        view = self.judged.subject.view
-        option.writable = all(definition.editable for definition in definitions) and not any(
-            has_reason(view, written.path) for written in option.written
-        )
+        editable = all(definition.editable for definition in definitions)
+        option.writable = editable and not for_people(self.judged, option)
         option.places = [self.writer.place(written) for written in option.written]
         option.factors = frozenset(chain.from_iterable(each.factors for each in definitions))
         for_several(option, definitions, self.writer, self._apart)
         self._for_a_job(option)
         if all(written.path != _LAUNCHER_STEPS for written in option.written):
-            for_a_launcher(option, view)
+            for_a_launcher(option, self.judged.subject.view)
         option.effects = list(dict.fromkeys(filter(None, option.effects)))
         return option
 
@@ -357,28 +355,9 @@ class Options(Record):
                 option.effects += [why] if why and partner == _MICRO else []
                 return True
         if not needs:
-            return self._nearly_keeps(knob, option, ratio)
+            return nearly_keeps(self.trials, self.judged, self.writer, knob, option, ratio)
         keep_what_is_shown(self.trials, self.judged, knob, option)
         return True  # what nobody states
-
-    def _nearly_keeps(self, knob: t.Knob, option: Option, ratio: tuple[object, object]) -> bool:
-        """Keep the batch as nearly as whole numbers can where fewer GPUs are what there is: never safe."""
-        if self.judged.values["gpus.short"] is not True:
-            return False
-        # The processes that go along may keep it, where nobody states its parts.
-        if not regroups(option.facts):
-            option.risk = worse(option.risk, "optimization")
-            return lays_out(option.facts) and isinstance(self.judged.values[_STEPS], _UNSETTLED)
-        for partner in partners_of(self.judged, knob)[0]:
-            value = nearest_even(self.trials, self.judged, partner, ratio, option.facts)
-            way = self.writer.writes(partner, value) if value is not None else None
-            if way is not None and self.writer.patch(way.keys) is not None:
-                option.facts[partner] = value
-                option.written += way.keys
-                break
-        option.risk = worse(option.risk, "optimization")
-        option.effects.append("the effective batch cannot stay as it is on so many GPUs")
-        return True
 
     def _brought_along(self, names: Iterable[str], option: Option) -> dict[str, object]:
         """Return what facts become that are computed from what is written, as accumulation in a script is."""

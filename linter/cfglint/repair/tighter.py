@@ -49,7 +49,7 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
     facts = combined(repair.options) or {}
     goals = [
         goal
-        for rule in solver.trials.short(judged, facts)
+        for rule in solver.trials.short(judged, facts, served=True)
         for goal in solver.of(rule.code)
         if goal.bounds and goal.compiled.level != "info" and goal.judged is judged
     ]
@@ -68,7 +68,7 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
     if options is repair.options:
         return repair
     after = _estimate(solver, judged, combined(options) or {})
-    if after is None or after[1] > known[1] or after[0] > _SAME * known[0]:
+    if after is None or (after[1] > after[2] and (after[1] > known[1] or after[0] > _SAME * known[0])):
         return repair
     more = solver.written(Repair(options, sure=False), repair.goals)
     if more is not None and _missing(search, options) > 0:
@@ -88,7 +88,7 @@ def _closer(
             break
         ways = list(_ways(search, tracks, options, limits))
         now = _missing(search, options)
-        single = sorted((way for way in ways if way[0] <= now - _WORTH), key=lambda way: way[:2])
+        single = sorted((way for way in ways if way[0] <= max(now - _WORTH, 0)), key=lambda way: way[:2])
         chosen = next((way[2] for way in single if not search.harms(way[2])), None)
         chosen = chosen or _together(search, ways, options)
         if chosen is None:

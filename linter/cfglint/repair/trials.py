@@ -40,6 +40,7 @@ _TRIAL, _NAME = 50, 20  # steps: of a trial, and of each name that it computes
 _ROUNDING = 1e-9  # of a number that a text says in a unit
 _BOUNDS = ("<", "<=", ">", ">=")
 _UNTESTED = object()
+_ALL_MEMORY = "MEM"
 MEMORY = "MEM1"  # the rules about what a GPU must hold; MEM2 are about an engine's own share
 
 
@@ -233,10 +234,14 @@ class Trials(Record):
                 self._hidden[key] = False
         return self._hidden[key]
 
-    def short(self, judged: Judged, facts: Facts) -> list[CompiledRule]:
-        """Return the rules about a GPU's memory that do not hold for certain with these facts."""
+    def short(self, judged: Judged, facts: Facts, *, served: bool = False) -> list[CompiledRule]:
+        """Return the rules about a GPU's memory that do not hold for certain with these facts.
+
+        With ``served``, of a server also those about its share.
+        """
         values = self.values(judged, facts)
-        rules = (rule for rule in self.base(judged).rules if rule.code.startswith(MEMORY))
+        codes = _ALL_MEMORY if served and values["trains"] is False else MEMORY
+        rules = (rule for rule in self.base(judged).rules if rule.code.startswith(codes))
         return [rule for rule in rules if rule.test(values) not in (True, None)]
 
     def is_serious(self, codes: Iterable[str]) -> bool:
