@@ -122,14 +122,17 @@ class Project(Record):
 
         Without ``packages``, all code of the project counts.
         """
-        around = self._code_around(os.path.dirname(os.path.abspath(path)))
-        own = [
-            text
-            for each, text in around
-            if not packages or any(f"/{package}/" in each for package in packages)
-        ]
+        own = self.copy_of(path, packages)
         word = re.compile(rf"\b{re.escape(name)}\b")
         return (len(own) < _A_COPY and packages != ()) or any(word.search(text) for text in own)
+
+    def copy_of(self, path: str, packages: tuple[str, ...]) -> list[str]:
+        """Return the code of the project's own copy of ``packages``, the nearest first; without them, all."""
+        return [
+            text
+            for each, text in self._code_around(os.path.dirname(os.path.abspath(path)))
+            if not packages or any(f"/{package}/" in each for package in packages)
+        ]
 
     def reads_at(self, path: str, section: str, name: str) -> bool:
         """Whether code of the project reads a name of a section, and of nothing else."""

@@ -377,7 +377,8 @@ class Document(Record):
     alone, ``composed`` whether a program of its own has
     Hydra compose it where its framework does not, ``base_of`` whose defaults it is, ``used`` whether its
     project uses its package, ``started`` with how many processes its project's scripts start what reads it,
-    ``strange`` flags that its program lacks, ``lost`` its program where that is not here,
+    ``strange`` flags that its program lacks, ``lost`` its program where that is not here, ``alone`` whether
+    its program takes nothing beside its config,
     ``shelved`` which files of DeepSpeed may take its one's place,
     ``siblings`` what lies beside its config; ``replaced`` are the keys that a launch gives itself; ``sites``
     where a program's calls are, ``asked`` gives the trainer where some flags are given; ``flags`` names all.
@@ -425,6 +426,7 @@ class Document(Record):
     started: Callable[[str], list[Any]] | None = field(default=None, init=False, compare=False)
     strange: Callable[[], list[Any]] | None = field(default=None, init=False, compare=False)
     lost: Callable[[], Scalar | None] | None = field(default=None, init=False, compare=False)
+    alone: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     shelved: Callable[[], dict[str, str]] | None = field(default=None, init=False, compare=False)
     siblings: Callable[[str], list[File]] | None = field(default=None, init=False, compare=False)
     elsewhere: bool = field(default=False, init=False, compare=False)
@@ -435,6 +437,11 @@ class Document(Record):
 
     def __post_init__(self) -> None:
         self.whole = self
+
+    @property
+    def takes_no_more(self) -> bool:
+        """Whether a command's program takes nothing beside the file that it is given."""
+        return self.alone is not None and self.alone()
 
     def taken_by(self, dialect: str) -> None:
         """Forget a mistake that is none to a loader: hjson takes comments and a comma too many."""

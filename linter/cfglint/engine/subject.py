@@ -218,12 +218,14 @@ class Reading(Record):
             return
         document.followed = True
         from cfglint.document.absent import lost_program
+        from cfglint.document.alone import reads_alone
         from cfglint.document.follow import follow  # scripts alone start programs
         from cfglint.document.strange import strange_flags
 
         follow(document, self.library)
         document.strange = partial(strange_flags, document, self.library)
         document.lost = partial(lost_program, document, self.library)
+        document.alone = partial(reads_alone, document, self.library)
 
     def _view(
         self,

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cfglint.document.trace import Trace
     from cfglint.document.tree import Entry
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
@@ -144,6 +145,15 @@ class Consumer(Record):
             return path
         known = self._of_hydra and not self.subject.document.over and knows(self.subject.framework, path)
         return path if known else (f"++{path[0]}", *path[1:])
+
+    def config_for(self, path: Steps, trace: Trace) -> str:
+        """Return the file that has to say a key where the command's program takes nothing beside it."""
+        document, layers = self.subject.document, self.subject.view.layers
+        if path[0] == "launch" or not document.takes_no_more:
+            return ""
+        if trace.source is not None:
+            return trace.file.path
+        return layers.files[0].file.path if layers is not None and layers.files else document.over[0].text
 
     def _may_be_added(self, path: Steps) -> bool:
         """Whether the config that is overridden has a key's place: a mapping that is left open for more.

@@ -21,7 +21,8 @@ _VARIABLE = re.compile(r"(?:^|[\s;])(\w+)=\(?[\"']?(?:localhost:)?\Z")  # what i
 class Change(Record):
     """An edit, what it does in words, its key, the old text that it replaces, and other keys that read it.
 
-    One that is ``removed`` is no longer there.
+    One that is ``removed`` is no longer there. ``config`` is the file that has to say it where the command of
+    the edit takes nothing more: the edit then only shows what comes of it.
     """
 
     edit: Edit
@@ -30,11 +31,12 @@ class Change(Record):
     old: str | None = None
     readers: tuple[str, ...] = ()
     removed: bool = False
+    config: str = ""
 
     @property
     def file(self) -> str:
-        """The other script that the edit is in; empty for the document's own file."""
-        return self.edit.file if isinstance(self.edit, OutsideEdit) else ""
+        """The other file that has to be edited; empty for the document's own."""
+        return self.config or (self.edit.file if isinstance(self.edit, OutsideEdit) else "")
 
 
 class Patch(Record):
@@ -59,8 +61,8 @@ class Patch(Record):
 
     @property
     def outside(self) -> bool:
-        """Whether another script has to be edited, too: what is proven, and only shown."""
-        return any(isinstance(edit, OutsideEdit) for edit in self.edits)
+        """Whether another file has to be edited, too: what is proven, and only shown."""
+        return any(change.file for change in self.changes)
 
     @property
     def title(self) -> str:
@@ -87,8 +89,10 @@ def _with_readers(change: Change) -> str:
 def _place(changes: list[Change]) -> str:
     """Return the other script that some changes are in; with the line of a single one."""
     edit = changes[0].edit
-    line = edit.text.count("\n", 0, edit.start) + 1 if isinstance(edit, OutsideEdit) else 0
-    return f"{changes[0].file}:{line}" if len(changes) == 1 else changes[0].file
+    if len(changes) > 1 or not isinstance(edit, OutsideEdit):
+        return changes[0].file
+    line = edit.text.count("\n", 0, edit.start) + 1
+    return f"{changes[0].file}:{line}"
 
 
 def joined(titles: list[str], gone: list[str]) -> str:

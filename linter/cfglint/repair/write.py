@@ -374,7 +374,7 @@ class Writer(Record):
             path: Steps = (trace.flag,) if trace.flag else named
             edit = insert_key(document, path, self._consumer.word(path, value), view.dialect)
             edit = edit or (insert_there(document, path, value) if document.format == "shell" else None)
-            title += over(trace)
+            title += "" if self._consumer.config_for(written.path, trace) else over(trace)
         elif trace.present:
             node = trace.node
             if not trace.editable or not isinstance(node, (Scalar, Sequence)):
@@ -399,7 +399,8 @@ class Writer(Record):
             if edit is not None and written.path[0] == "launch":
                 flag = next((word for word in edit.new.split() if word.startswith("-")), spoken(written.path))
                 title = f"{flag.partition('=')[0]} to {shown(value)}"
-        return None if edit is None else Change(edit, title, written.key, old, _told(trace.shared))
+        config = self._consumer.config_for(written.path, trace) if old is None else ""
+        return None if edit is None else Change(edit, title, written.key, old, _told(trace.shared), False, config)
 
     def _insertion(self, written: Written) -> Edit | None:
         """Return the edit that adds a key that is not there, where what reads it surely has it."""
