@@ -296,7 +296,7 @@ def _program(file: File, library: Library) -> Linked | None:
 
 def modules_of(library: Library) -> Modules:
     """Return the modules of the programs, of which each is parsed once."""
-    found: Modules = library.programs.setdefault("", Modules(library.find))
+    found: Modules = library.programs.setdefault("", Modules(library.find, library.project))
     return found
 
 

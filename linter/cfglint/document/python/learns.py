@@ -70,6 +70,9 @@ _WRAPS = re.compile(r"(?<![\w.])get_peft_model\(")
 _FEEDS = re.compile(
     r"require_grads|prepare_model_for_|gradient_checkpointing_enable\(|use_reentrant|modules_to_save=\["
 )
+# What a model's own code does where nothing tells it to, as Hunyuan's in its repository (modeling_hunyuan.py).
+_FEEDS_ITSELF = re.compile(r"\b(?:\w*embed\w*|hidden_states)\.requires_grad(?:_\(|\s*=\s*True)")
+_REMOTE = re.compile(r"\btrust_remote_code\s*=\s*(?!False)")
 _USED = re.compile(r"find_unused_parameters|use_reentrant")
 # A file that a program writes what it was told to, and one that it reads.
 _WRITES = re.compile(r"""\bopen\(\s*args\.(config(?:_file|_path)?)\s*,\s*["']w""")
@@ -192,9 +195,15 @@ def starves_adapters(program: File, project: Modules) -> bool:
     """Whether a program puts adapters around a model whose inputs need no gradients.
 
     A reentrant checkpoint gives none to what it recomputes then. PEFT makes inputs need them where layers are
-    recomputed before that (peft/peft_model.py:183-184), and native adapters have transformers do so.
+    recomputed before that (peft/peft_model.py:183-184), and native adapters have transformers do so. So may
+    the model's own code, which is the program's, or lies in the project for a checkpoint to bring.
     """
-    return _wraps(program, project, _FEEDS)
+    if not _wraps(program, project, _FEEDS):
+        return False
+    texts = [text for _, text in _texts(program, project)]
+    if any(map(_REMOTE.search, texts)):
+        texts += project.modelings(program)
+    return not any(map(_FEEDS_ITSELF.search, texts))
 
 
 def finds_unused(program: File, project: Modules) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from typing import Any, TypeAlias, TypeVar
 
+    from cfglint.document.project import Project
     from cfglint.document.tree import File
 
     Finder: TypeAlias = Callable[[str, str], File | None]  # by who asks, and a path
@@ -43,6 +44,7 @@ class Modules(Record):
     """The Python files of a project; each is parsed once."""
 
     find: Finder
+    project: Project | None = None
     _codes: dict[str, Code | None] = field(factory=dict, init=False)
 
     def code(self, file: File) -> Code | None:
@@ -56,6 +58,11 @@ class Modules(Record):
                     if BUDGET.left < 0:
                         raise
         return self._codes[file.path]
+
+    def modelings(self, file: File) -> list[str]:
+        """Return the code of the project's own models, which a checkpoint may bring along."""
+        own = self.project.programs(file.path) if self.project is not None else ()
+        return [text for path, text in own if os.path.basename(path).startswith("modeling_")]
 
     def imported(self, file: File, name: str) -> File | None:
         """Return the file of a module, by its dotted name as ``file`` imports it; None if it is not here."""
