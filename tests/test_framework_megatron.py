@@ -57,6 +57,19 @@ TABLE = [
         LAUNCH + GPT + BATCH + "--tokenizer-type GPT2BPETokenizer",
         {"model.params": 124_475_904, "model.vocab": 50_304},
     ),
+    # MegaBlocks' fork, and DeepSpeed's experts; one expert is a dense model.
+    (
+        LAUNCH + GPT + BATCH + "--tokenizer-type GPT2BPETokenizer --moe-num-experts 64 --moe-top-k 1",
+        {"model.params": None},
+    ),
+    (
+        LAUNCH + GPT + BATCH + "--tokenizer-type GPT2BPETokenizer --num-experts 64 --mlp-type residual",
+        {"model.params": None},
+    ),
+    (
+        LAUNCH + GPT + BATCH + "--tokenizer-type GPT2BPETokenizer --num-experts 1 --mlp-type standard",
+        {"model.params": 124_475_904},
+    ),
     (
         LAUNCH + MOE.replace("128256", "32000") + BATCH,
         {"model.params": 46_702_792_704, "model.experts": 8, "model.dense_layers": 0},

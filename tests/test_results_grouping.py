@@ -151,6 +151,8 @@ model_config: {output_router_logits: WORD}
         (f"torchrun pretrain_gpt.py {MEGATRON} --num-experts 8 --moe-aux-loss-coeff 1e-2", "run.sh", 8),
         (f"torchrun pretrain_gpt.py {MEGATRON} --num-experts 8 --moe-aux-loss-coeff 0", "run.sh", 0),
         (f"torchrun pretrain_gpt.py {MEGATRON} {EACH} --moe-aux-loss-coeff 1e-2", "run.sh", 0),
+        (f"torchrun pretrain_gpt.py {MEGATRON} --moe-num-experts 8", "run.sh", 8),  # MegaBlocks' fork
+        (f"torchrun pretrain_gpt.py {MEGATRON} --moe-num-experts 8 --moe-loss-weight 0", "run.sh", 0),
         (MIXTURE.replace("WORD", "true"), "a.yml", 8),
         (MIXTURE.replace("WORD", "false"), "a.yml", 0),
     ],
