@@ -146,10 +146,13 @@ class Consumer(Record):
         known = self._of_hydra and not self.subject.document.over and knows(self.subject.framework, path)
         return path if known else (f"++{path[0]}", *path[1:])
 
-    def config_for(self, path: Steps, trace: Trace) -> str:
-        """Return the file that has to say a key where the command's program takes nothing beside it."""
+    def config_for(self, path: Steps, trace: Trace, old: str | None = None) -> str:
+        """Return the file that has to say a key where the command's program takes nothing beside it.
+
+        Empty for what the command itself says, which is the ``old`` text.
+        """
         document, layers = self.subject.document, self.subject.view.layers
-        if path[0] == "launch" or not document.takes_no_more:
+        if path[0] == "launch" or old is not None or not document.takes_no_more:
             return ""
         if trace.source is not None:
             return trace.file.path

@@ -399,8 +399,8 @@ class Writer(Record):
             if edit is not None and written.path[0] == "launch":
                 flag = next((word for word in edit.new.split() if word.startswith("-")), spoken(written.path))
                 title = f"{flag.partition('=')[0]} to {shown(value)}"
-        config = self._consumer.config_for(written.path, trace) if old is None else ""
-        return None if edit is None else Change(edit, title, written.key, old, _told(trace.shared), False, config)
+        config, read = self._consumer.config_for(written.path, trace, old), _told(trace.shared)
+        return None if edit is None else Change(edit, title, written.key, old, read, config=config)
 
     def _insertion(self, written: Written) -> Edit | None:
         """Return the edit that adds a key that is not there, where what reads it surely has it."""

@@ -70,7 +70,7 @@ _WRAPS = re.compile(r"(?<![\w.])get_peft_model\(")
 _FEEDS = re.compile(
     r"require_grads|prepare_model_for_|gradient_checkpointing_enable\(|use_reentrant|modules_to_save=\["
 )
-# What a model's own code does where nothing tells it to, as Hunyuan's in its repository (modeling_hunyuan.py).
+# What a model's own code does by itself (Tencent-Hunyuan-Large @main models/modeling_hunyuan.py:1318-1320).
 _FEEDS_ITSELF = re.compile(r"\b(?:\w*embed\w*|hidden_states)\.requires_grad(?:_\(|\s*=\s*True)")
 _REMOTE = re.compile(r"\btrust_remote_code\s*=\s*(?!False)")
 _USED = re.compile(r"find_unused_parameters|use_reentrant")
