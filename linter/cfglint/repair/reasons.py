@@ -475,7 +475,7 @@ def _disproved(solver: Solver, group: Group, way: Repair) -> dict[str, object] |
     if patch is None:
         return None
     mended = {(goal.judged, goal.code) for goal in group.goals}
-    against = solver.trials.against(mended, solver.watched, patch.edits, combined(way.options), sure=True)
+    against = solver.trials.against(mended, solver.watched, patch.edits, sure=True)
     return None if against is None else {verdict.rule.code: verdict.truth for verdict in against}
 
 

@@ -320,10 +320,10 @@ class Solver(Record):
         if patch is not None:
             removes = any(change.removed for change in patch.changes)
             mended = {(goal.judged, goal.code) for goal in goals if not goal.held}
-            facts = combined(repair.options) or {}
-            proven = partial(self.trials.proven, mended, self.watched, patch.edits, facts, removes=removes)
+            proven = partial(self.trials.proven, mended, self.watched, patch.edits, removes=removes)
             if not proven(sure=repair.sure):
                 return None
+            facts = combined(repair.options) or {}
             own = (name for each in repair.options for name in (each.knob, *each.exchanged))
             asked = {name: facts[name] for name in own if name in facts}
             reads = self.trials.reads(asked, self.watched, patch.edits)

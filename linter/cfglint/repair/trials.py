@@ -17,7 +17,6 @@ from cfglint.lang.types import is_number
 from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
 from cfglint.record import Record, field
 from cfglint.repair.base import GPUS, SOME_GPUS, Base
-from cfglint.repair.decided import only_shown
 from cfglint.repair.estimate import may_fit
 from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.tracks import UNSOLVABLE
@@ -266,7 +265,6 @@ class Trials(Record):
         mended: Collection[tuple[Judged, str]],
         watched: Collection[Judged],
         edits: tuple[Edit, ...],
-        facts: Facts | None = None,
         *,
         sure: bool,
         removes: bool = False,
@@ -276,7 +274,7 @@ class Trials(Record):
         ``mended`` has a judgement and a rule's code. A repair that is not ``sure`` may leave its rules
         possible, no longer certain to break.
         """
-        against = self.against(mended, watched, edits, facts, sure=sure)
+        against = self.against(mended, watched, edits, sure=sure)
         if against is None:
             return False
         codes = {code for _, code in mended}
@@ -330,17 +328,12 @@ class Trials(Record):
         mended: Collection[tuple[Judged, str]],
         watched: Collection[Judged],
         edits: tuple[Edit, ...],
-        facts: Facts | None = None,
         *,
         sure: bool,
     ) -> Iterator[Verdict] | None:
-        """Return what disproves a repair of some facts (see `proven`); None where the text does not parse."""
+        """Return what disproves a repair (see `proven`); None where the edited text does not parse."""
         after = self.judged_after(edits)
-        if after is None:
-            return None
-        against = self._against(after, mended, watched, sure=sure)
-        stands = [(self.base(each).before, self.values(each, facts)) for each in watched if facts is not None]
-        return (each for each in against if not only_shown(each, stands))
+        return None if after is None else self._against(after, mended, watched, sure=sure)
 
     def _against(
         self,
