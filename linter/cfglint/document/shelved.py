@@ -35,7 +35,8 @@ _MOST = 40  # files of a folder
 def shelved(layers: Layers | None, library: Library | None) -> dict[str, str]:
     """Return the files by what they make of ZeRO (`KINDS`), named as the config would name them.
 
-    Behind a kind, or ``own``, ``_schedule``, ``_clipping`` and ``_scaling`` tell what else it decides.
+    Behind a kind, or ``own``, ``_schedule``, ``_groups``, ``_clipping`` and ``_scaling`` tell what else it
+    decides.
     """
     source = next(filter(_is_deepspeeds, layers.files if layers is not None else ()), None)
     if source is None or library is None:
@@ -62,7 +63,10 @@ def shelved(layers: Layers | None, library: Library | None) -> dict[str, str]:
 
 
 def _decided(kind: str, config: Mapping[str, object]) -> dict[str, str]:
-    """Return what a config says of the schedule, of clipping, and of how the loss is scaled."""
+    """Return what a config says of the schedule, of clipping, and of how the loss is scaled.
+
+    With an optimizer of its own, DeepSpeed takes all weights as one group.
+    """
     schedule = config.get("scheduler")
     told = str(schedule.get("type", "")) if isinstance(schedule, dict) else "the trainer's"
     clips = str(config.get("gradient_clipping", "none")).replace("auto", "max_grad_norm")
@@ -70,7 +74,13 @@ def _decided(kind: str, config: Mapping[str, object]) -> dict[str, str]:
     halves = own if isinstance(own, dict) and own.get("enabled") is not False else None
     sizes = {} if halves is None else {key: halves.get(key, size) for key, size in _SCALES.items()}
     scales = ", ".join(f"{key} {size}" for key, size in sizes.items())
-    return {f"{kind}_schedule": told, f"{kind}_clipping": clips, f"{kind}_scaling": scales or "none"}
+    groups = "one, by DeepSpeed" if isinstance(config.get("optimizer"), dict) else "the trainer's"
+    return {
+        f"{kind}_schedule": told,
+        f"{kind}_groups": groups,
+        f"{kind}_clipping": clips,
+        f"{kind}_scaling": scales or "none",
+    }
 
 
 def _is_deepspeeds(source: Source) -> bool:

@@ -35,6 +35,7 @@ _OTHERS = {  # told where they move
     "results.bits": "quantization",
     "results.rank": "LoRA rank",
     "results.schedule": "learning-rate schedule",
+    "results.groups": "groups of weights in the optimizer",
     "results.clipping": "clipping of gradients",
     "results.scaling": "scaling of the loss",
     "results.negatives": "samples that the loss compares",
@@ -55,7 +56,7 @@ _RISKS = {
     "results.bits": "numerics",
     "results.scaling": "numerics",
 }
-_OF_A_FILE = ("results.schedule", "results.clipping", "results.scaling")
+_OF_A_FILE = ("results.schedule", "results.groups", "results.clipping", "results.scaling")
 _MANY = 1 << 20  # GPUs
 _PROBES = (3, 7)  # in the place of what is missing
 
