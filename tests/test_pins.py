@@ -7,6 +7,7 @@ import pytest
 
 from cfglint.cli import main
 from cfglint.command.pins import of_image, of_installs, of_package, pinned
+from cfglint.lang.versions import spelled
 
 CONFIG = "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: a/b\noutput_dir: x-sft\n"
 LOCK = '[[package]]\nname = "trl"\nversion = "{}"\nsource = {{ registry = "https://pypi.org/simple" }}\n'
@@ -16,7 +17,7 @@ PARTS = '# Copyright\n\nMAJOR = 0\nMINOR = {}\nPATCH = 0\nPRE_RELEASE = "{}"\n\n
 
 def of(files, framework="trl"):
     found = pinned(list(files), framework, files.get)
-    return None if found is None else (".".join(map(str, found[0])), *found[1:])
+    return None if found is None else (spelled(found[0]), *found[1:])
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,10 @@ def of(files, framework="trl"):
             "0.20",
             2,
         ),
+        ("requirements.txt", "trl>=0.9,<=0.15.2\n", "0.15.2", 1),
+        ("requirements.txt", "torch\ntrl<0.16\n", "0.16.dev", 2),
+        ("requirements.txt", "trl[vllm]~=0.15.1\n", "0.16.dev", 1),
+        ("pyproject.toml", 'dependencies = ["trl >= 0.9, < 0.16"]\n', "0.16.dev", 1),
         ("uv.lock", "version = 1\n\n" + LOCK.format("0.19.1"), "0.19.1", 5),
         ("poetry.lock", LOCK.format("1.0.0rc1"), "1", 3),
         ("pyproject.toml", '[project]\nname = "x"\ndependencies = [\n  "trl==0.9.6",\n]\n', "0.9.6", 4),

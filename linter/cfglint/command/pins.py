@@ -1,7 +1,8 @@
 """Versions of frameworks that files beside a config pin: lock files, requirements, images, packages.
 
 Only what leaves one version counts: an entry of a lock file, ``==`` in requirements or in a Dockerfile, a tag
-of an image. A range says nothing, and neither do two versions in files of one kind.
+of an image. Of a range with an upper end, pip takes the newest; another range says nothing, and neither do
+two versions in files of one kind.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ _PACKAGE = (
 # A package, and one without a file of its own at the top, as AReaL's was before v0.3.1.
 _MARKS = ("__init__.py", "utils/__init__.py")
 _IN_SRC = ("../../VERSION", "../../version.txt")  # of a package in src, which is its project's alone
+# What ends a range: <=4.29.2, <4.30, ~=4.29.1.
+_UP_TO = r"(?:>=?[ \t]*v?[\d.]+[ \t]*,[ \t]*)?(<=|<|~=)[ \t]*v?(\d+(?:\.\d+)*)(?![\d.]*\*)"
 _OWN = re.compile(rf"(?m)^(?:(?:__version__|VERSION|[ \t]*version)(?:: str)?[ \t]*=[ \t]*[\"'])?{_NUMBER}")
 _NAMED = re.compile(r"""\bname[ \t]*=[ \t]*["']([\w.-]+)""")
 _DEVELOPED = re.compile(r"\.?(?:dev|a|b|rc)")
@@ -48,20 +51,21 @@ _LOCK, _REQUIREMENTS, _PROJECT, _CONDA, _DOCKER = range(len(_KINDS))
 
 def pinned(
     names: Sequence[str], framework: str, read: Callable[[str], str | None]
-) -> tuple[tuple[int, ...], str, int] | None:
+) -> tuple[tuple[float, ...], str, int] | None:
     """Return the version that files of one folder pin a framework to, the file, and the line.
 
     ``read`` gives the text of a file by its name. Lock files go before requirements, these before the rest.
     """
     for kind, pattern in enumerate(_KINDS):
-        found: dict[tuple[int, ...], tuple[str, int]] = {}
+        found: dict[tuple[float, ...], tuple[str, int]] = {}
         for name in sorted(name for name in names if pattern.fullmatch(name)):
             text = read(name)
             if text is None:
                 continue
             spend(1 + len(text) // _STEP, "versions")
-            for place, number in _pins(kind, text, framework.replace("_", "-")):
-                found.setdefault(_numbers(number), (name, text.count("\n", 0, place) + 1))
+            package = framework.replace("_", "-")
+            for place, version in (*_exact(kind, text, package), *_newest(kind, text, package)):
+                found.setdefault(version, (name, text.count("\n", 0, place) + 1))
         if len(found) == 1:
             ((version, (name, line)),) = found.items()
             return version, name, line
@@ -155,6 +159,26 @@ def _pins(kind: int, text: str, package: str) -> Iterator[tuple[int, str]]:
         yield from _tags(r"(?mi)^FROM[ \t]+(?:--\S+[ \t]+)?", text, package)
     if kind == _PROJECT:
         yield from _own(text, name)
+
+
+def _exact(kind: int, text: str, package: str) -> Iterator[tuple[int, tuple[float, ...]]]:
+    yield from ((place, _numbers(number)) for place, number in _pins(kind, text, package))
+
+
+def _newest(kind: int, text: str, package: str) -> Iterator[tuple[int, tuple[float, ...]]]:
+    """Yield what ranges with an upper end come to, each with its place."""
+    start = {_REQUIREMENTS: r"^[ \t]*", _PROJECT: r"^[^#\n]*[\"']"}.get(kind)
+    if start is None:
+        return
+    name = re.sub("[-_.]+", "[-_.]+", re.escape(package).replace(r"\-", "-"))
+    ends = rf"(?mi){start}{name}[ \t]*(?:\[[^\]\n]*\])?[ \t]*{_UP_TO}{_LINUX}"
+    for found in re.finditer(ends, text):
+        numbers = _numbers(found[2])
+        if found[1] == "~=":
+            first = [int(part[:9]) for part in found[2].split(".")][:-1]
+            numbers = (*first[:-1], first[-1] + 1) if first else ()
+        if numbers:
+            yield found.start(2), numbers if found[1] == "<=" else towards(numbers)
 
 
 def _own(text: str, name: str) -> Iterator[tuple[int, str]]:
