@@ -61,8 +61,19 @@ def added(pack, command: str, name: str, value: object, files: dict[str, str] | 
         (FLAT, "gradient_checkpointing", "full", "--gradient_checkpointing"),
         (DOTTED, "gradient_checkpointing", "full", "--model.gradient_checkpointing_enable"),
         # HfArgumentParser's switches take words
-        (TRANSFORMERS, "gradient_checkpointing", "full", "--gradient_checkpointing True"),
-        (TRANSFORMERS, "tf32", True, "--tf32 True"),
+        (
+            f"{TRANSFORMERS} --save_strategy no",
+            "gradient_checkpointing",
+            "full",
+            "--gradient_checkpointing True",
+        ),
+        (
+            TRANSFORMERS,
+            "gradient_checkpointing",
+            "full",
+            None,
+        ),  # these flags may be those of a parser of its own
+        (f"{TRANSFORMERS} --save_strategy no", "tf32", True, "--tf32 True"),
         (f"{TRANSFORMERS} --tf32 True", "tf32", False, "False"),
         (f"{TRANSFORMERS} --gradient_checkpointing", "gradient_checkpointing", "none", "False"),
         # overrides have no dashes, and ++ where the config does not have the key
@@ -144,7 +155,7 @@ def test_the_words_of_its_modules_count(pack) -> None:
     name, value = "gradient_checkpointing", "full"
     assert added(pack, TRANSFORMERS, name, value, few) is None
     assert added(pack, TRANSFORMERS, name, value, more) == f"{SWITCH} True"
-    strange = f"{TRANSFORMERS} --bf16 True --save_steps 9"  # which a library must take
+    strange = f"{TRANSFORMERS} --bf16 True --save_strategy no"  # which a library must take
     assert added(pack, strange, name, value, few) == SWITCH  # and True, which stands there already
 
 

@@ -83,6 +83,8 @@ class Consumer(Record):
         program, block = self.subject.document.program, self.subject.pack.frameworks[framework]
         if not self.flags or path[0] == "launch" or self._of_hydra or self.subject.view.hangs(path):
             return True
+        if any(_SIGNED.match(word.spelled) for word in self.subject.document.words):
+            return True  # overrides of a config, as Hydra has them
         if not self.reads_flags(path):
             return False
         own = block["programs"] or block["last"]
@@ -93,8 +95,9 @@ class Consumer(Record):
             strange = sum(not knows(framework, tuple(each.split("."))) for each in self._flags_given)
             few = strange * _STALE < len(self._flags_given)
             return plain and (few or not _OF_TRAINER.isdisjoint(self._flags_given))
+        words, fills = program.program.declared()
         shown = key in program.program.flags or self._accepted(path, None) is not None
-        return shown or (plain and program.program.declared()[1])
+        return shown or (plain and (fills or not (_OF_TRAINER - words).isdisjoint(self._flags_given)))
 
     @property
     def _flags_given(self) -> list[str]:
