@@ -87,7 +87,13 @@ SCRIPTS = [
     'show ä é "ü x" 日本',
     "A=2\nshow --x 1 \\ \\\n --y $A 'a \\ b' \"c \\ d\" \\ \nshow 3 \\ b",
     'A="x \\ y"\nshow "$A" $A',
+    'A=2\nshow a 2> /dev/null b "c $A" < /dev/null e\ntrue && show x </dev/null y \\\n  z',
 ]
+
+
+def test_what_a_person_has_to_put_in_is_a_word():
+    """To bash it is a redirection from one file and to another."""
+    assert words("show --data <my folder> --lr 1 > log") == [["--data", "<my folder>", "--lr", "1"]]
 
 
 @pytest.mark.skipif(BASH is None, reason="no bash")

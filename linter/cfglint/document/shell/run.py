@@ -25,6 +25,7 @@ from cfglint.document.shell.nested import (
     script_given,
     text_given,
 )
+from cfglint.document.shell.redirected import REDIRECTS, last_of, words_behind
 from cfglint.document.shell.source import SCRIPT, Source
 from cfglint.document.shell.substituted import ends_of, placed
 from cfglint.document.shell.variables import Variables, added
@@ -57,7 +58,6 @@ _STATEMENT, _WORD, _FILE = 20, 5, 100  # steps
 _MOST_CALLS = 24  # of one function, which others may call in every one of their ways
 _MOST_OPEN = 8  # scripts that run each other
 _LOCAL = ("local", "declare", "typeset")  # to the function that they are in
-_REDIRECTS = ("comment", "herestring_redirect", "file_redirect", "heredoc_redirect")
 _SETS = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|<<=|>>=")  # in (( … ))
 
 
@@ -280,7 +280,7 @@ class Runner(Branches):
                 name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
                 if name is not None and value is not None and value.type != "array":
                     environment[self._source.text_of(name)] = expander.value(value)
-            elif child.type not in _REDIRECTS:
+            elif child.type not in REDIRECTS:
                 for part in child.named_children if child.type == "command_name" else [child]:
                     more = expander.words(part)
                     if more and words and part.start_byte == last:  # the grammar cuts `[\\]` in two
@@ -288,6 +288,7 @@ class Runner(Branches):
                         words[-1] = Word((*before.pieces, *first.pieces), before.start, first.end)
                     words.extend(more)
                     last = part.end_byte
+        words += words_behind(node, self._source, expander)
         spend(_WORD * len(words), SCRIPT)
         return words, environment
 
@@ -337,7 +338,7 @@ class Runner(Branches):
             return
         if base(words[0]) in ("xargs", "parallel"):
             words = filled(words)
-        end = -1 if self._source.loose else self._source.span(node)[1]
+        end = -1 if self._source.loose else self._source.span(last_of(node, self._source))[1]
         self.commands.append(Command(words, environment, self.variables.snapshot(), self._outer, end))
 
     # ── other scripts ──────────────────────────────────────────────────────────────────────────────────
