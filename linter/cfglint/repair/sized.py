@@ -270,9 +270,10 @@ def _teacher(judged: Judged) -> float:
 
 def _texts(judged: Judged) -> Iterator[tuple[str, str]]:
     """Yield the names that may tell a model, and whose they are: those with the name of a family."""
-    view = judged.subject.view
-    path = judged.subject.document.file.path.rpartition("/")[2]
-    names: list[tuple[object, str]] = [(path, "the file's name")]
+    view, document = judged.subject.view, judged.subject.document
+    names: list[tuple[object, str]] = [(document.file.path.rpartition("/")[2], "the file's name")]
+    configs = [each.file for each in view.layers.files] if view.layers is not None and document.over else []
+    names += [(each.path, "its config's name") for each in configs if not _LESS.search(each.text)]
     for holder in _HOLDERS:
         names += [(view.get((*holder, name)), f"its {name}") for name in _NAMES]
     names.append((judged.values["model_path"], "the model's name"))
