@@ -11,6 +11,7 @@ from cfglint.repair.allowed import ANY, SAFE
 from cfglint.repair.fixes import fix_of
 from cfglint.repair.notes import comments
 from cfglint.repair.proposals import groups_of, mend
+from cfglint.repair.sized import sent_away
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import Solver, solver_of
 from cfglint.repair.tighter import tightened
@@ -113,8 +114,11 @@ def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tupl
         if each.finding.code in groups and each.verdict.truth is False:
             goals = groups[each.finding.code].goals
             repair = solver.likely(goals, allowed) or solver.nearest(goals, allowed)
-            if repair is not None and repair.applicability != "display":
-                return [(each, tightened(solver, repair, each.judged))]
+            if repair is None or repair.applicability == "display":
+                continue
+            way, fits = sent_away(solver, repair, each.judged)
+            if fits:  # else no way out, as `check` says
+                return [(each, tightened(solver, way, each.judged))]
     return [(each, repair) for repair, each in chosen.items()]
 
 
