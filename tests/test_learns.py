@@ -134,7 +134,7 @@ def test_a_sequence_that_processes_share_is_no_part_of_the_batch(call, keeps, tm
     monkeypatch.chdir(tmp_path)
     assert main(["check", "run.sh", "--gpu", "h100-sxm:4"]) == 1
     told = capsys.readouterr().out
-    assert "fix (unsafe" in told
+    assert ("fix (safe" in told) is keeps
     assert ("gradient_accumulation_steps to 8" in told) is keeps
     assert "PAR299" not in told
 

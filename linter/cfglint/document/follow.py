@@ -21,14 +21,17 @@ from cfglint.document.python.megatron import older_megatron, recomputes_nothing
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.ppo import batch_of_ppo
 from cfglint.document.python.refuses import refused
+from cfglint.document.python.samplers import draws
 from cfglint.document.python.stores import stored_keys, unsettled
+from cfglint.document.python.totals import total_of
 from cfglint.document.python.trains import config_of, trains_one, trains_plainly, trains_with
-from cfglint.document.python.values import Flag, Items, Literal, Object, Span
+from cfglint.document.python.values import Flag, Items, Literal, Span
 from cfglint.document.scalars import PYYAML, resolve
 from cfglint.document.shell.hydra import hydra_beside
 from cfglint.document.shell.processes import text_at
 from cfglint.document.shell.programs import program_of
 from cfglint.document.shell.substituted import ends_of
+from cfglint.document.started import Started
 from cfglint.document.tree import (
     Alias,
     Composite,
@@ -37,26 +40,24 @@ from cfglint.document.tree import (
     File,
     Mapping,
     Node,
-    Off,
     Scalar,
     Sequence,
     Unresolved,
     child,
     target,
 )
+from cfglint.document.unsaid import lay_defaults, note_sizes
 from cfglint.files import is_there
-from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
     from collections.abc import Sequence as Listed
     from typing import Any
 
     from cfglint.document.layers import Layers
     from cfglint.document.reading import Library
 
-_WHOLE = 2**53
 _SOMEWHERE = "…/"  # a folder in a variable that is not known
 _ADAPTERS = ("LoraConfig(", "modules_to_save", "get_peft_config")
 _MODEL_CALLS = {"LoraConfig": "adapts", "get_peft_model": "adapts", "BitsAndBytesConfig": "quantizes"}
@@ -67,73 +68,7 @@ _READS = {"yaml", "omegaconf", "ruamel", "toml", "tomli", "tomllib", "hydra"}
 _TRUTHS = dict.fromkeys(("yes", "true", "t", "y", "1"), True)
 _TRUTHS |= dict.fromkeys(("no", "false", "f", "n", "0"), False)
 _PARTS_OF_PATH = 2  # folders and name that tell a program of a project from others
-_FEW = 3  # flags, from which on they tell whose they are
-_STALE = 8
 _MODULE = re.compile(r"[A-Za-z_][\w.]*\Z")
-
-
-class Started(Record):
-    """A program that a command starts: its ``file``, and the ``node`` of the command that names it.
-
-    ``trainer`` are the arguments and the trainer that it makes, where that is one. ``general`` is the program
-    whatever flags it is given, and ``told`` with overrides of those that decide which branches it takes.
-    ``plain`` are trainers that are transformers', or made of them.
-    ``sets`` are the keys that it sets itself, and where.
-    """
-
-    file: File
-    node: Scalar
-    program: Linked
-    trainer: tuple[Object | None, Object | None] | None = field(default=None)
-    general: Linked | None = field(default=None)
-    plain: bool = field(default=False)
-    sets: dict[str, Span] = field(factory=dict)
-    told: dict[tuple[str, ...], Started] = field(factory=dict, init=False)
-
-    def takes(self, key: str) -> bool:
-        """Whether a flag of the command is one that the program reads, as far as that is known."""
-        return self.trainer is None or key in self.program.flags or self.parsed
-
-    def accepts(self, key: str, value: object, given: Collection[str]) -> bool | None:
-        """Whether the program takes a flag with a value; None where its arguments are not known.
-
-        Where the flags that are ``given`` are words of its own project, so is any other that it takes, but
-        for those of transformers' arguments. One in eight may be left from an older version.
-        """
-        flag = self.program.flags.get(key)
-        if flag is not None:
-            return flag.accepts(value)
-        if self.program.parsers == {"whole"}:
-            return False
-        plain = self.program.plain_flags(given)
-        if plain is not None:
-            return key in plain
-        words, trains = self.program.declared()
-        if key in words:
-            return True
-        strange = sum(each not in words for each in given)
-        return None if trains or len(given) < _FEW or strange > len(given) // _STALE else False
-
-    def spelled(self, key: str, *, dashes: bool) -> str:
-        """Return a flag as the program's parser has it; with ``dashes`` where nobody knows."""
-        options = self.program.options(key)
-        usual = f"--{key.replace('_', '-') if dashes else key}"
-        return usual if not options or usual in options else max(options, key=len)
-
-    def rests_on(self, key: str) -> bool:
-        """Whether a flag decides which branches the program takes."""
-        return key in self.program.wondered
-
-    @property
-    def fills_plain(self) -> bool:
-        """Whether its parsers take what its own classes and transformers' arguments declare, and no more."""
-        return "plain" in self.program.parsers and "open" not in self.program.parsers
-
-    @property
-    def parsed(self) -> bool:
-        """Whether the trainer's arguments are the flags themselves, as HfArgumentParser makes them."""
-        arguments = self.trainer[0] if self.trainer is not None else None
-        return arguments is not None and "parsed" in arguments.calls
 
 
 def follow(document: Document, library: Library) -> None:
@@ -158,6 +93,8 @@ def follow(document: Document, library: Library) -> None:
         _note(head, node, "base", "arguments")
     _note_hydra(document, started, head)
     started.sets = _once("sets", stored_keys, file, library)
+    started.share = _once("total", total_of, file, library)
+    started.drawn = _once("draws", draws, file, library)
     if _trains_one(started, library):
         _note(head, node, "trains_one", "true")
     _note_step(started, library, head)
@@ -403,6 +340,8 @@ def lay(layers: Layers, document: Document, overrides: Listed[str], *, defaults:
     # A program that reads a config by itself may make anything of it.
     by_itself = child(head, "config") is not None and not _READS.isdisjoint(started.program.imports)
     open_ended = child(head, "unread") is not None or bool(layers.unread) or by_itself
+    if isinstance(head, Mapping):
+        note_sizes(head, root, started, _typed(overrides), open_ended=open_ended)
     if started.trainer is not None:
         source = Source(started.file, started.node, "program", hung=True)
         said = _typed(overrides)
@@ -426,7 +365,7 @@ def lay(layers: Layers, document: Document, overrides: Listed[str], *, defaults:
         layers.files.append(source)
         layers.root = layers.lay(own, layers.root)
     if defaults and not open_ended:
-        _lay_defaults(layers, started)
+        lay_defaults(layers, started)
 
 
 def _say_imports(head: Mapping, started: Started) -> None:
@@ -460,36 +399,3 @@ def _worth(root: Mapping, typed: dict[str, Node | None], flag: Flag, span: Span,
     return Unresolved(
         f"--{flag.name}", *span, why=f"--{flag.name} is not given, and its default is not known"
     )
-
-
-def _lay_defaults(layers: Layers, started: Started) -> None:
-    source = Source(started.file, started.node, "program")
-    base = Mapping(0, flow=True)
-    for name, flag in started.program.flags.items():
-        value = flag.default.value if isinstance(flag.default, Literal) else None
-        if value in (None, "") or not isinstance(flag.default, Literal):
-            continue  # what is not set says nothing, and a rule that asks for the key would take it for said
-        if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE:
-            value = int(value)  # `1e8` where argparse takes a whole number from people
-        style = '"' if isinstance(value, str) else ""
-        start, end = flag.default.span
-        holder = base
-        *sections, last = name.split(".")
-        for section in sections:
-            holder = _section(holder, section, flag.span)
-        made = Off if flag.kind == "switch" and value is False else Scalar
-        holder.entries[last] = Entry(Scalar(last, *flag.span, '"'), made(str(value), start, end, style))
-    if base.entries:
-        layers.adopt(base, source)
-        if source.file not in [each.file for each in layers.files]:
-            layers.files.append(source)
-        layers.root = layers.lay(layers.root, base)
-
-
-def _section(holder: Mapping, name: str, span: Span) -> Mapping:
-    """Return the mapping under a name, made where there is none."""
-    if not isinstance(child(holder, name), Mapping):
-        holder.entries[name] = Entry(Scalar(name, *span, '"'), Mapping(span[0], flow=True))
-    found = child(holder, name)
-    assert isinstance(found, Mapping)
-    return found

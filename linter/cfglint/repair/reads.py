@@ -8,25 +8,27 @@ from cfglint.lang.values import Unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cfglint.document.view import View
     from cfglint.engine.describe import Origins
     from cfglint.facts import Steps
 
 
-def reads_the_same(name: str, origins: Origins, before: View, after: View) -> bool:
-    """Whether all that a fact may be read from says the same in two texts."""
-    return all(_is_same(path, before, after) for path in _paths(name, origins))
+def reads_the_same(
+    name: str, origins: Origins, before: View, after: View, stays: Callable[[str], bool]
+) -> bool:
+    """Whether all that a fact may be read from says the same in two texts, or comes to what ``stays``."""
+    return all(_is_same(path, before, after) for path in _paths(name, origins, stays))
 
 
-def _paths(name: str, origins: Origins) -> Iterator[Steps]:
+def _paths(name: str, origins: Origins, stays: Callable[[str], bool]) -> Iterator[Steps]:
     """Yield each path that may have a say in a fact, through lets and all bindings; of lists the whole."""
     seen: set[str] = set()
     waiting = [name]
     while waiting:
         current = waiting.pop()
-        if current in seen:
+        if current in seen or (current != name and stays(current)):
             continue
         seen.add(current)
         for node in _sources(current, origins):

@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from cfglint.document.view import View
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
     from cfglint.repair.trials import Trials
@@ -43,6 +44,7 @@ _OTHERS = {  # told where they move
     "results.grouping": "micro-batch whose tokens are averaged",
     "results.apart": "replicas whose tokens are averaged apart",
     "results.balance": "micro-batch over which experts are balanced",
+    "results.drawn": "samples that are grouped together",
     "results.round": "answers generated at a time",
 }
 _RISKS = {
@@ -76,7 +78,7 @@ def _stays(trials: Trials, judged: Judged, facts: Mapping[str, object], name: st
     keys = own if len(own) == len(facts) else {}
     written = trials.rewritten(judged, keys) if keys else None
     if written is not None:  # of keys that no knob moves, the text with them tells
-        if reads_the_same(name, trials.run.finder.origins(judged), judged.subject.view, written.view):
+        if _reads_alike(trials, judged, name, written.view):
             return True
         before, after = judged.values, judged.values.but({}, seen=written.view)
         lost = needs_of(after[name]) - needs_of(before[name])  # what was known, and no longer is
@@ -93,9 +95,23 @@ def _stays(trials: Trials, judged: Judged, facts: Mapping[str, object], name: st
     }
     apart = not rest or name in trials.base(judged).moved(rest).kept  # what is no key does not reach it
     again = trials.rewritten(judged, own) if own and apart else None
-    if again is None:
-        return False
-    return reads_the_same(name, trials.run.finder.origins(judged), judged.subject.view, again.view)
+    return again is not None and _reads_alike(trials, judged, name, again.view)
+
+
+def _reads_alike(trials: Trials, judged: Judged, name: str, view: View) -> bool:
+    """Whether all that a fact is made of is the same in another text.
+
+    What is not known of a program that is not here may rest on anything that its command says.
+    """
+    before, after = judged.values, judged.values.but({}, seen=view)
+    document = judged.subject.document
+    here = document.format != "shell" or document.program is not None
+
+    def stays(fact: str) -> bool:
+        return here and is_known_same(fact, before, after)
+
+    origins = trials.run.finder.origins(judged)
+    return reads_the_same(name, origins, judged.subject.view, view, stays)
 
 
 def _is_unread(judged: Judged) -> bool:
@@ -131,6 +147,12 @@ def is_same(name: str, before: Values, after: Values) -> bool:
         return _equal(old, new)
     probed = [(probe(name, before, needs, n), probe(name, after, needs, n)) for n in _PROBES]
     return all(not needs_of(a) and not needs_of(b) and _equal(a, b) for a, b in probed) or old is new
+
+
+def is_known_same(name: str, before: Values, after: Values) -> bool:
+    """Whether a fact is known in two sets of facts, and worth the same."""
+    old, new = before[name], after[name]
+    return not needs_of(old) | needs_of(new) and _equal(old, new)
 
 
 def has_stayed(old: object, new: object) -> bool:
@@ -178,7 +200,7 @@ def _changes(
             _shown(trials, name, after),
             _stays(trials, judged, facts, name)
             and not (doubtful and name in _TOLD[:2])
-            and not (doubt and name in _TOLD[:2] and needs_of(before[name])),
+            and not (doubt and name in _TOLD[:2] and needs_of(before[_TOLD[0]])),
         )
     for name, told in _OTHERS.items():
         if not _stays(trials, judged, facts, name) and not needs_of(before[name]) | needs_of(after[name]):

@@ -73,8 +73,10 @@ class Modules(Record):
             return None
         if bare != name:  # a relative import is seen from its own folder, and from nowhere else
             path = os.path.abspath(os.path.join(os.path.dirname(file.path), path))
-        for end in (".py", "/__init__.py"):
-            found = self.find(file.path, path + end)
+        # A package may lie in a folder of its own (packaging.python.org: src layout vs flat layout).
+        above = ("", "src/") if bare == name else ("",)
+        for end in (f"{folder}{path}{tail}" for folder in above for tail in (".py", "/__init__.py")):
+            found = self.find(file.path, end)
             if found is not None and found.format == "program":
                 return found
         return None

@@ -1,0 +1,78 @@
+"""How a program's passes follow from a batch of all processes, and what its groups of samples go with."""
+
+import pytest
+
+from cfglint.document.python.modules import Modules
+from cfglint.document.python.samplers import Drawn, draws
+from cfglint.document.python.totals import Share, total_of
+from cfglint.document.tree import File
+
+ALPACA = """
+def train(batch_size, micro_batch_size):
+    gradient_accumulation_steps = batch_size // micro_batch_size
+    world_size = int(os.environ.get("WORLD_SIZE", 1))
+    if world_size != 1:
+        gradient_accumulation_steps = gradient_accumulation_steps // world_size
+"""
+TOKENS = """
+tokens = args.device_batch_size * args.max_seq_len
+world_tokens = tokens * ddp_world_size
+grad_accum_steps = args.total_batch_size // world_tokens
+"""
+NANO = "gradient_accumulation_steps = 40\nif ddp:\n    gradient_accumulation_steps //= ddp_world_size\n"
+RECIPES = "args.grad_accum_steps = args.whole // (args.micro * int(os.environ['WORLD_SIZE']))\n"
+GIVEN = "plugin = Accelerator(gradient_accumulation_steps=max(1, cfg.total // cfg.micro // dp_size))\n"
+ALONE = "if world_size == 1:\n    accum_steps = 1\nelse:\n    accum_steps = args.total // world_size\n"
+
+
+def _modules():
+    return Modules(lambda path, name: None)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        (ALPACA, Share(("batch_size",), ("micro_batch_size",), processes=-1)),
+        (TOKENS, Share(("total_batch_size",), ("device_batch_size", "max_seq_len"), processes=-1)),
+        (NANO, Share(("gradient_accumulation_steps",), (), processes=-1)),
+        (RECIPES, Share(("whole",), ("micro",), processes=-1)),
+        (GIVEN, Share(("total",), ("micro",), replicas=-1)),
+        (ALONE, Share(("total",), (), processes=-1)),
+        ("gradient_accumulation_steps = args.batch_size // args.micro\n", None),  # of each process
+        ("accum_steps = compute(args) // world_size\n", None),
+        ("accumulated_loss /= world_size\n", None),
+        (ALPACA + TOKENS, None),  # of two, nobody knows which
+    ],
+)
+def test_a_total_that_passes_follow_from(text, share):
+    assert total_of(File("train.py", text, "program"), _modules()) == share
+
+
+SAMPLER = """
+class Own(Trainer):
+    def _get_train_sampler(self):
+        if self.args.grouped:
+            return {}
+Own(model=model)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "drawn"),
+    [
+        ("SourceSampler(data, self.args.train_batch_size * self.args.gradient_accumulation_steps)", "passes"),
+        ("LengthSampler(args.batch_size, world_size=args.world_size * args.accumulation)", ""),
+        ("LengthSampler(args.batch_size * args.accumulation, world_size=args.world_size)", ""),
+        ("LengthSampler(args.batch_size, world_size=args.world_size)", "processes"),
+        ("SomeSampler(args.batch_size, num_replicas=args.world_size, rank=args.rank)", ""),
+        ("LengthSampler(args.batch_size)", ""),
+    ],
+)
+def test_what_groups_of_samples_go_with(made, drawn):
+    program = File("train.py", SAMPLER.format(made), "program")
+    assert draws(program, _modules()) == ((Drawn(drawn, "grouped"),) if drawn else ())
+
+
+def test_a_trainer_that_is_not_made_draws_nothing():
+    text = SAMPLER.format("LengthSampler(args.batch_size, world_size=args.world_size)")
+    assert draws(File("train.py", text.replace("Own(model", "Other(model"), "program"), _modules()) == ()
