@@ -2,6 +2,7 @@
 
 import pytest
 
+from cfglint.document.python.loaders import Sizes, sizes_of
 from cfglint.document.python.modules import Modules
 from cfglint.document.python.samplers import Drawn, draws
 from cfglint.document.python.totals import Share, total_of
@@ -76,3 +77,32 @@ def test_what_groups_of_samples_go_with(made, drawn):
 def test_a_trainer_that_is_not_made_draws_nothing():
     text = SAMPLER.format("LengthSampler(args.batch_size, world_size=args.world_size)")
     assert draws(File("train.py", text.replace("Own(model", "Other(model"), "program"), _modules()) == ()
+
+
+LOOP = """
+accelerator = Accelerator(gradient_accumulation_steps=args.every)
+loader = DataLoader(data, batch_size=args.batch, shuffle=True)
+eval_loader = DataLoader(eval_data, batch_size=args.eval_batch)
+loss.backward()
+"""
+PLAIN = """
+sampler = DistributedSampler(data)
+loader = DataLoader(data, sampler=sampler, batch_size=args.batch)
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        (LOOP, Sizes("batch", "every")),
+        (PLAIN, Sizes("batch", once=True)),
+        (PLAIN.replace("args.batch)", "args.batch // args.gpus)"), Sizes()),
+        (PLAIN.replace("DistributedSampler", "RandomSampler"), Sizes()),  # of all, or of one process
+        (PLAIN + "model = nn.DataParallel(model)\n", Sizes()),
+        (PLAIN + "engine, *_ = deepspeed.initialize(model)\n", Sizes("batch")),
+        (PLAIN + "if step % update_freq == 0: optimizer.step()\n", Sizes("batch")),
+    ],
+)
+def test_what_a_loop_takes_at_a_time(text, sizes):
+    assert sizes_of(File("train.py", text, "program"), _modules()) == sizes

@@ -17,6 +17,7 @@ from cfglint.document.python.adapts import adapters_of, takes_peft_config
 from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.groups import groups_of
 from cfglint.document.python.hybrid import hybrid_of
+from cfglint.document.python.loaders import sizes_of
 from cfglint.document.python.megatron import older_megatron, recomputes_nothing
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.ppo import batch_of_ppo
@@ -94,6 +95,7 @@ def follow(document: Document, library: Library) -> None:
     _note_hydra(document, started, head)
     started.sets = _once("sets", stored_keys, file, library)
     started.share = _once("total", total_of, file, library)
+    started.sizes = _once("sizes", sizes_of, file, library)
     started.drawn = _once("draws", draws, file, library)
     if _trains_one(started, library):
         _note(head, node, "trains_one", "true")

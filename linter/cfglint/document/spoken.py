@@ -28,6 +28,10 @@ _SAID = {  # all else is told of the program
     "visible_least": "the GPUs in CUDA_VISIBLE_DEVICES",
     "workers_gpus": "the number of the script's commands with a GPU of their own",
     "max_pixels": "MAX_PIXELS",
+    "own_batch": "each process's batch",
+    "own_passes": "the accumulation steps",
+    "total": "the batch of all processes",
+    "total_part": "each process's batch",
     "job": "the number of GPUs that the job asks for",
 }
 

@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from cfglint.document.python.loaders import Sizes
     from cfglint.document.python.modules import Linked
     from cfglint.document.python.samplers import Drawn
     from cfglint.document.python.totals import Share
@@ -25,7 +26,7 @@ class Started(Record):
     whatever flags it is given, and ``told`` with overrides of those that decide which branches it takes.
     ``plain`` are trainers that are transformers', or made of them.
     ``sets`` are the keys that it sets itself, and where; ``share`` is how its passes follow from a total,
-    and ``drawn`` what its groups of samples go with.
+    ``drawn`` what its groups of samples go with, and ``sizes`` which flags its own loop has them from.
     """
 
     file: File
@@ -37,6 +38,7 @@ class Started(Record):
     sets: dict[str, Span] = field(factory=dict)
     share: Share | None = field(default=None)
     drawn: tuple[Drawn, ...] = field(default=())
+    sizes: Sizes | None = field(default=None)
     told: dict[tuple[str, ...], Started] = field(factory=dict, init=False)
 
     def takes(self, key: str) -> bool:

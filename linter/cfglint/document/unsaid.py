@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cfglint.document.layers import Source
+from cfglint.document.python.loaders import Sizes
 from cfglint.document.python.values import Literal
 from cfglint.document.tree import Alias, Composite, Entry, Mapping, Off, Scalar, Unresolved, child, target
 
@@ -27,6 +28,12 @@ def note_sizes(
     for drawn in started.drawn:
         if _is_on(*asked, drawn.switch, open_ended=open_ended):
             _enter(head, f"draws_{drawn.with_}", Composite("true", start, end))
+    sizes = started.sizes or Sizes()
+    for key, name in (("own_batch", sizes.batch), ("own_passes", sizes.passes)):
+        if name and (value := _node(*asked, name, open_ended=open_ended)) is not None:
+            _enter(head, key, value)
+    if sizes.once and not open_ended:
+        _enter(head, "own_passes", Composite("1", start, end))
     share = started.share
     if share is None or (child(root, share.name) is not None and share.name not in share.above):
         return  # a command that sets the passes themselves may mean these

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _STEPS, _MICRO = "grad_accum", "micro_batch_size"
 _IN_GROUPS = ("grpo", "ppo")  # tasks in which a micro-batch also says how answers are grouped
+_NOT_KEPT = "the effective batch cannot stay as it is on so many GPUs"
+_SHRINKS = "the batch shrinks, unless the program accumulates more"
 _MOST = 16  # times the micro-batch before
 _LARGER = 4  # times the micro-batch before, where nobody knows the memory
 
@@ -46,7 +48,7 @@ def nearly_keeps(
             option.written += way.keys
             break
     option.risk = worse(option.risk, "optimization")
-    option.effects.append("the effective batch cannot stay as it is on so many GPUs")
+    option.effects.append(_NOT_KEPT if is_number(judged.values[_STEPS]) else _SHRINKS)
     return True
 
 

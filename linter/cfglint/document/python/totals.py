@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cfglint.document.python.modules import Modules
+    from cfglint.document.python.source import Code
     from cfglint.document.tree import File
 
 _CHARACTERS = 200  # that cost a step
@@ -73,11 +74,24 @@ def _shares(file: File, project: Modules) -> Iterator[Share]:
             yield from _Scope(dict(scope.names), dict(scope.numbers)).read(node.body)
 
 
+def shares_of(code: Code, argument: str) -> Iterator[tuple[ast.Call, Share | None]]:
+    """Yield the calls of a file with an argument of that name, and what it is."""
+    top = _Scope({}, {}, argument)
+    top.read(code.body)
+    yield from top.calls
+    for node in (inner for body in code.body for inner in ast.walk(body)):
+        if isinstance(node, ast.FunctionDef):
+            scope = _Scope(dict(top.names), {}, argument)
+            scope.read(node.body)
+            yield from scope.calls
+
+
 class _Scope:
     """The names of a function, as far as each is a flag, or made of some; None for anything else."""
 
-    def __init__(self, names: dict[str, Share | None], numbers: dict[str, int]) -> None:
-        self.names, self.numbers = names, numbers
+    def __init__(self, names: dict[str, Share | None], numbers: dict[str, int], asked: str = "") -> None:
+        self.names, self.numbers, self.asked = names, numbers, asked
+        self.calls: list[tuple[ast.Call, Share | None]] = []
 
     def read(self, body: Sequence[ast.stmt]) -> list[Share]:
         """Return the last share of each of the passes that are set."""
@@ -99,8 +113,11 @@ class _Scope:
                 self._set(node, passes)
 
     def _set(self, node: ast.stmt, passes: dict[str, Share | None]) -> None:
-        named = (each for call in ast.walk(node) if isinstance(call, ast.Call) for each in call.keywords)
-        for each in named:
+        calls = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
+        for call in calls:
+            asked = [each.value for each in call.keywords if each.arg == self.asked]
+            self.calls += [(call, self.share(value)) for value in asked]
+        for each in (each for call in calls for each in call.keywords):
             if _PASSES.match(each.arg or "") and _is_shared(share := self.share(each.value)):
                 passes[each.arg or ""] = share
         target, value = _assigned(node)
