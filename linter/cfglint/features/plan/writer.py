@@ -89,7 +89,7 @@ class _Writer:
 
     def holds(self) -> bool:
         values = self.values()
-        return all(values[name] == value for name, value in self.wanted)
+        return all((values[name] == value) is True for name, value in self.wanted)
 
     def proven(self) -> bool:
         """Whether the text comes to the row: its facts, and the memory that follows from them."""
@@ -97,7 +97,7 @@ class _Writer:
 
     def settle(self, name: str, value: object) -> bool:
         """Make a fact worth a value; returns whether something changed."""
-        if name in self.launch or self.values()[name] == value:
+        if name in self.launch or (self.values()[name] == value) is True:  # it may be open
             return False
         for fact, worth in self.ways(name, value):
             written = self.inverted(fact, worth)
@@ -135,7 +135,7 @@ class _Writer:
         """Put a value into the text; False where that is not possible."""
         writer = Writer(self.subject, self.origins(self.values()))
         patch = writer.patch([written])
-        if patch is None:
+        if patch is None or patch.outside:  # another file says it
             return False
         (change,) = patch.changes
         again = edited(self.subject.document, [change.edit])
