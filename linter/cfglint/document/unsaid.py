@@ -32,6 +32,7 @@ def note_sizes(
     for key, name in (("own_batch", sizes.batch), ("own_passes", sizes.passes)):
         if name and (value := _node(*asked, name, open_ended=open_ended)) is not None:
             _enter(head, key, value)
+            _enter(head, f"{key}_of", Composite(name, start, end, '"'))
     if sizes.once and not open_ended:
         _enter(head, "own_passes", Composite("1", start, end))
     share = started.share
@@ -41,6 +42,8 @@ def note_sizes(
     found = {key: _node(*asked, name, open_ended=open_ended) for key, name in named.items()}
     if None in found.values() or len(named) > _MOST:
         return
+    if len(share.below) == 1:
+        found["total_part_of"] = Composite(share.below[0], start, end, '"')
     if share.replicas:
         found["total_of_replicas"] = Composite("true", start, end)
     for key, value in found.items():
