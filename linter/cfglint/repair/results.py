@@ -44,6 +44,7 @@ _OTHERS = {  # told where they move
     "results.grouping": "micro-batch whose tokens are averaged",
     "results.apart": "replicas whose tokens are averaged apart",
     "results.balance": "micro-batch over which experts are balanced",
+    "results.seen": "samples that its steps see",
     "results.drawn": "samples that are grouped together",
     "results.round": "answers generated at a time",
 }
