@@ -232,7 +232,7 @@ torchrun --nnodes=1 --nproc-per-node=4 internvl/train/internvl_chat_finetune.py 
 def test_a_cut_that_may_be_enough_is_shown_where_nothing_else_is() -> None:
     finding = found_in(INTERNVL, "a6000:4", "own.sh")["MEM104"]
     assert finding.fix is None
-    assert finding.unfixed.startswith("only what cuts long samples")
+    assert finding.unfixed.startswith("nothing was found for this hardware but what cuts")
     cut = next(one for one in finding.alternatives if "max_packed_tokens" in one.title)
     assert (cut.applicability, cut.certainty) == ("unsafe", "may")
 

@@ -50,7 +50,7 @@ _TOO_SLOW = 19.0  # times what a step takes, that it takes longer: a rule of thu
 _SLOW = 1.0  # times what a step takes, that it takes longer
 _WILD = 2.0  # times what a GPU has, where the middle of an estimate is too far off to offer anything
 _WELL, _AT_BEST = 0.6, 0.95  # of what a GPU has: the least of an estimate that may well fit it, or may at all
-_CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
+_CUT = "nothing was found for this hardware but what cuts long samples, or stops at them"
 _NO_RISK = ("none",)
 _SHOWN = replace(SHOWN, unsafe=False, limit=300)
 _LESS_RISKY = ("none", "numerics", "optimization")  # nobody cuts data for what may not be enough
