@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cfglint.document.items import EVERY
 from cfglint.lang import tree as t
+from cfglint.lang.types import is_number
 from cfglint.lang.values import Unknown
 
 TYPE_CHECKING = False
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
     from cfglint.document.view import View
     from cfglint.engine.describe import Origins
     from cfglint.facts import Steps
+
+
+# What a command starts on all machines, of which nobody may know how many there are, goes with each one's.
+_OF_ALL = (("launch", "processes"), ("launch", "together"))
+_EACH = ("launch", "processes_per_node")
 
 
 def reads_the_same(
@@ -51,6 +57,8 @@ def _is_same(path: Steps, before: View, after: View) -> bool:
     if before.has(path) != after.has(path):
         return False
     old, new = before.get(path), after.get(path)
+    if path[:2] in _OF_ALL and not is_number(old) and not _is_same(_EACH, before, after):
+        return False
     if isinstance(old, Unknown) or isinstance(new, Unknown) or type(old) is not type(new):
         return repr(old) == repr(new)
     return (old == new) is True or old is new
