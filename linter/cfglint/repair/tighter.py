@@ -68,8 +68,10 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
     if options is repair.options:
         return repair
     after = _estimate(solver, judged, combined(options) or {})
-    if after is None or (after[1] > after[2] and (after[1] > known[1] or after[0] > _SAME * known[0])):
+    if after is None or (after[1] > after[2] and after[1] > known[1]):
         return repair
+    if after[0] > _SAME * known[0] and judged.values["trains"] is not False:
+        return repair  # a server's share may grow where it fits
     more = solver.written(Repair(options, sure=False), repair.goals)
     if more is not None and _missing(search, options) > 0:
         more = replace(more, sure=False)
