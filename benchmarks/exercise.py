@@ -20,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
 from cfglint.budget import BUDGET
+from cfglint.errors import OverBudgetError
 from cfglint.repair.attach import attach
 from cfglint.report.changes import unified
 from cfglint.report.outcome import price_told, results_told
@@ -123,7 +124,11 @@ def main() -> int:
             if here == args.each:
                 break
             gpu = sampler.choice(list(runs))
-            one = drawn(runs[gpu], file, sampler)
+            try:
+                one = drawn(runs[gpu], file, sampler)
+            except OverBudgetError as error:
+                print(f"{path}: {error}", file=sys.stderr)
+                continue
             if one is None:
                 continue
             here += 1

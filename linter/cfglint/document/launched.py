@@ -50,6 +50,18 @@ def started_with(project: Project, path: str) -> list[int]:
     return sorted(found)
 
 
+def composed_by(project: Project, path: str) -> list[str]:
+    """Return the configs of the folder above that take the file at ``path`` as a member of a Hydra group."""
+    folder, name = os.path.split(os.path.abspath(path))
+    above, group = os.path.split(folder)
+    named, member = re.escape(group), re.escape(name.rpartition(".")[0])
+    start = rf"(?m)^[ \t]*-[ \t]*(?:override[ \t]+)?/?{named}(?:@[\w.]+)?:[ \t]*"
+    taken = re.compile(rf"{start}[\"']?{member}[\"']?[ \t]*(?:#|$)")
+    found = project.told(path, (".yaml", ".yml"))
+    beside = ((where, text) for where, text in found if os.path.dirname(os.path.abspath(where)) == above)
+    return [where for where, text in beside if "defaults:" in text and taken.search(text)]
+
+
 def trained_with(project: Project, path: str) -> list[int]:
     """Return how many sequences a process takes each step, of Trainers whose arguments name the file.
 

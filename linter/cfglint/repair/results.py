@@ -46,6 +46,7 @@ _OTHERS = {  # told where they move
     "results.balance": "micro-batch over which experts are balanced",
     "results.seen": "samples that its steps see",
     "results.drawn": "samples that are grouped together",
+    "results.dealt": "processes that read the data (its code deals it to a fixed number)",
     "results.round": "answers generated at a time",
 }
 _RISKS = {

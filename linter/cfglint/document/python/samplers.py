@@ -3,7 +3,8 @@
 Groma's trainer has each group from one data set (FoundationVision/Groma groma/train/groma_trainer.py:67-74),
 as large as a process's passes: with fewer processes of more passes, a step has fewer data sets in it. LLaVA's
 groups by length are of all processes' passes (haotian-liu/LLaVA llava/train/llava_trainer.py:138-150): they
-stay.
+stay. MobileLLM deals lines to eight processes, whatever their number is (facebookresearch/MobileLLM
+pretrain.py:200).
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
     from cfglint.document.python.modules import Modules
     from cfglint.document.tree import File
 
-PASSES, PROCESSES = "passes", "processes"
+PASSES, PROCESSES, FIXED = "passes", "processes", "fixed"
 _CHARACTERS = 200  # that cost a step
 _SAMPLER = re.compile(r"\w*Sampler\Z")
 _SORTS = re.compile(r"(?i)group|length|sort|bucket")
 _ASKS = re.compile(r"accum\w*|world_size|num_processes")
 _RANK = re.compile(r"\brank\b|get_rank\(")  # of a sampler that gives each process its part
 _BATCH = re.compile(r"batch_size")
+_DEALT = re.compile(
+    r"(?m)^(?![ \t]*(?:#|def )).*\b(?:world_size|num_replicas|num_shards)=(?!1\b)\d+[ \t]*[,)\n]"
+)
 _PARTS = re.compile(r"batch_size|world_size|num_processes")
 
 
@@ -46,6 +50,8 @@ def draws(program: File, project: Modules) -> tuple[Drawn, ...]:
     files = list(files_of(program, project.imported))
     for file in files:
         spend(len(file.text) // _CHARACTERS, PYTHON)
+        if _DEALT.search(file.text):
+            found[Drawn(FIXED, "")] = None
         if "Sampler(" in file.text and _ASKS.search(file.text) and "train" in file.text:
             code = project.code(file)
             for node in code.body if code is not None else ():
