@@ -66,6 +66,7 @@ _POD_TOO = {
     *("min_download", "min_upload", "instance_id"),
 }
 _DEEPEST_FOLDER = 64
+_LARGEST = 1 << 19  # bytes of a config that another names: what is larger is data
 _NAMED = {"shell": "yaml", "python": "program", "notebook": "program"}
 
 
@@ -309,6 +310,7 @@ class Library(Record):
         """Return the file at ``path``, parsed; None where there is none for ``by``.
 
         What a config names is no script, whatever its suffix says, and what a command starts is a program.
+        Data are no config.
         """
         path = os.path.normpath(path)
         if self.boundary is not None and not self.boundary.holds(path, by):
@@ -317,7 +319,8 @@ class Library(Record):
         if key not in self._files:
             data = self.read(path)
             form = format_of(path)
-            self._files[key] = None if data is None else read(data, path, _NAMED.get(form, form))
+            large = data is not None and len(data) > _LARGEST and form in ("json", "yaml")
+            self._files[key] = None if data is None or large else read(data, path, _NAMED.get(form, form))
         return self._files[key]
 
     def beside(self, path: str, name: str) -> File | None:
