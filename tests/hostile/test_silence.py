@@ -159,6 +159,14 @@ def test_a_parent_that_is_here_is_read(strange, name):
     assert done.returncode == 1
 
 
+def test_data_that_a_command_names_are_no_config(strange):
+    rows = "[" + ",".join('{"text": "some words of a sample"}' for _ in range(20_000)) + "]"
+    program = "import sys\nprint(open(sys.argv[1]).read())\n"
+    script = "python convert.py rows.json out.jsonl\n"
+    strange.write({"run.sh": script, "convert.py": program, "rows.json": rows})
+    assert "CFG023" not in strange.run("check", "run.sh").stdout
+
+
 def test_a_tag_that_merges(strange):
     text = "".join(f"  {line}\n" for line in CONFIGS["areal.yaml"].splitlines())
     strange.write({"x.yaml": f"!!merge any:\n{text}"})

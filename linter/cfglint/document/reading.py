@@ -66,7 +66,7 @@ _POD_TOO = {
     *("min_download", "min_upload", "instance_id"),
 }
 _DEEPEST_FOLDER = 64
-_LARGEST = 1 << 19  # bytes of a config that another names: what is larger is data
+_LARGEST = 1 << 19  # bytes of a JSON that another file names: what is larger is data
 _NAMED = {"shell": "yaml", "python": "program", "notebook": "program"}
 
 
@@ -319,7 +319,7 @@ class Library(Record):
         if key not in self._files:
             data = self.read(path)
             form = format_of(path)
-            large = data is not None and len(data) > _LARGEST and form in ("json", "yaml")
+            large = data is not None and len(data) > _LARGEST and form == "json"
             self._files[key] = None if data is None or large else read(data, path, _NAMED.get(form, form))
         return self._files[key]
 
