@@ -160,11 +160,11 @@ def test_a_parent_that_is_here_is_read(strange, name):
 
 
 def test_data_that_a_command_names_are_no_config(strange):
-    rows = "[" + ",".join('{"text": "some words of a sample"}' for _ in range(20_000)) + "]"
-    program = "import sys\nprint(open(sys.argv[1]).read())\n"
-    script = "python convert.py rows.json out.jsonl\n"
-    strange.write({"run.sh": script, "convert.py": program, "rows.json": rows})
-    assert "CFG023" not in strange.run("check", "run.sh").stdout
+    entries = ",".join(f'{{"{i}": {{"words": ["a", "b", "c"]}}}}' for i in range(40_000))
+    script = "path=data\npython convert.py $path/train.json $path/train.jsonl\n"
+    program = "import json, sys\njson.load(open(sys.argv[1]))\n"
+    strange.write({"x.sh": script, "convert.py": program, "data/train.json": f'{{"entries": [{entries}]}}'})
+    assert "CFG023" not in strange.run("check", "x.sh").stdout
 
 
 def test_a_tag_that_merges(strange):
