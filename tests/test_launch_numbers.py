@@ -71,15 +71,20 @@ def test_deepspeeds_list_of_gpus_ends_earlier(fixed) -> None:
     assert _facts(told)["train_gpus"] == 4
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"deepspeed --include 'localhost:4,5,6,7,2,3,1,0' --module trl.scripts.sft {_ARGS}\n",
-        f"{_START} --num_processes $N -m trl.scripts.sft {_ARGS}\n",
-    ],
-)
-def test_a_number_that_is_said_otherwise_stays(fixed, text: str) -> None:
+def test_gpus_that_are_named_in_another_order_become_the_first(fixed) -> None:
+    text, _ = fixed(f"deepspeed --include 'localhost:4,5,6,7,2,3,1,0' --module trl.scripts.sft {_ARGS}\n")
+    assert text.startswith("deepspeed --include 'localhost:0,1,2,3' --module trl.scripts.sft ")
+
+
+def test_a_number_that_is_said_otherwise_stays(fixed) -> None:
+    text = f"{_START} --num_processes $N -m trl.scripts.sft {_ARGS}\n"
     assert fixed(text)[0] == text
+
+
+def test_torchrun_takes_what_its_flags_begin_with(fixed) -> None:
+    start = "torchrun --nproc_per 8 --nnode 2 -m trl.scripts.sft"
+    text, _ = fixed(f"{start} {_ARGS}\n")
+    assert text.startswith("torchrun --nproc_per 4 --nnode 1 -m trl.scripts.sft")
 
 
 @pytest.mark.parametrize(

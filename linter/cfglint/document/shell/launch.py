@@ -305,7 +305,7 @@ class _Reader:
                     self._argument(root, word)
                 continue
             name, equals, _ = text.partition("=")
-            key = self._start.key(name) if dotted else name.lstrip("-").replace("-", "_")
+            key = self._start.key(name) if dotted else self._start.own(name)
             if not key or (any(piece.unknown for piece in word.pieces) and not equals):
                 continue
             if equals:

@@ -146,6 +146,8 @@ _CLIS = {
     "xtuner": Cli("xtuner", ("train",), suite="xtuner"),  # xtuner train CONFIG [--deepspeed NAME]
 }
 
+_COUNTED = ("nnodes", "nproc_per_node")  # no other flag of torchrun begins with nn or np
+
 
 class Start(Record):
     """A program that a command starts.
@@ -232,6 +234,12 @@ class Start(Record):
             return key.replace("-", "_")
         key = key.replace("_", "-")
         return _SHORT[self.suite].get(key, key)
+
+    def own(self, flag: str) -> str:
+        """Return the key of one of the launcher's own flags: torchrun takes what they begin with, too."""
+        key = flag.lstrip("-").replace("-", "_")
+        begun = (name for name in _COUNTED if len(key) > 1 and name.startswith(key))
+        return next(begun, key) if self.launcher == "torchrun" else key
 
 
 def _first_argument(words: Words) -> int | None:
