@@ -14,15 +14,13 @@ from cfglint.document.python.learns import (
     starves_adapters,
     sums_losses,
 )
+from cfglint.document.python.modules import Modules
 from cfglint.document.tree import File
 
 
-class _Alone:
-    """A project of one file."""
-
-    @staticmethod
-    def imported(file, name):
-        return None
+def _alone():
+    """Return a project of one file."""
+    return Modules(lambda path, name: None)
 
 
 def _program(text, path="train.py"):
@@ -48,21 +46,18 @@ class Model:
     ],
 )
 def test_whose_samples_a_loss_compares(text, whose):
-    assert compares(_program(text), _Alone) == whose
+    assert compares(_program(text), _alone()) == whose
 
 
 def test_a_tower_that_was_trained_so_is_but_used():
-    class Project:
-        @staticmethod
-        def imported(file, name):
-            return _program(_GATHERED, "vision_tower/loss.py") if name == "vision_tower.loss" else None
-
-    assert compares(_program("from vision_tower.loss import Loss\n"), Project) == ""
+    tower = _program(_GATHERED, "vision_tower/loss.py")
+    project = Modules(lambda path, name: tower if name == tower.path else None)
+    assert compares(_program("from vision_tower.loss import Loss\n"), project) == ""
 
 
 def test_a_program_of_one_pass_accumulates_nothing():
-    assert not accumulates(_program("def get_num_microbatches():\n    return 1\n"), _Alone)
-    assert accumulates(_program("def get_num_microbatches():\n    return _CALCULATOR.get()\n"), _Alone)
+    assert not accumulates(_program("def get_num_microbatches():\n    return 1\n"), _alone())
+    assert accumulates(_program("def get_num_microbatches():\n    return _CALCULATOR.get()\n"), _alone())
 
 
 _LOOP = """
@@ -92,7 +87,7 @@ for step, batch in enumerate(loader):
     ],
 )
 def test_a_loop_that_adds_up_its_losses(loss, backward, sums):
-    assert sums_losses(_program(_LOOP.format(loss, backward)), _Alone) is sums
+    assert sums_losses(_program(_LOOP.format(loss, backward)), _alone()) is sums
 
 
 @pytest.mark.parametrize(
@@ -109,7 +104,7 @@ def test_a_loop_that_adds_up_its_losses(loss, backward, sums):
     ],
 )
 def test_a_loss_that_is_a_mean_over_the_micro_batches_of_all_processes(line, over):
-    assert averages_over_ranks(_program(f"def step(batch):\n    {line}\n"), _Alone) is over
+    assert averages_over_ranks(_program(f"def step(batch):\n    {line}\n"), _alone()) is over
 
 
 RING = """
@@ -189,6 +184,33 @@ def test_fewer_processes_take_whole_groups_still(micro, told, tmp_path, monkeypa
     assert f"--nproc_per_node to 2 and {told}" in capsys.readouterr().out
 
 
+ENGINE = """
+from vllm import LLM
+from transformers import Trainer
+
+
+class SampledTrainer(Trainer):
+    def __init__(self, model, args):
+        self.num_generations = args.num_generations
+"""
+
+
+@pytest.mark.parametrize
+def test_trainers_with_an_engine_do_not_say_how_those_without_take_groups(
+    engine, told, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "engine.py").write_text(ENGINE, "utf-8")
+    (tmp_path / "train.py").write_text(f"from engine import SampledTrainer\n{GROUPS}", "utf-8")
+    flags = "--output_dir out --bf16 True --num_generations 8 --per_device_train_batch_size 1"
+    command = (
+        f"torchrun --nproc_per_node=8 train.py {flags} --use_vllm {engine} --gradient_accumulation_steps 2\n"
+    )
+    (tmp_path / "run.sh").write_text(command, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "run.sh", "--gpu", "h200:2", "--framework", "transformers"]) == 1
+    assert told in capsys.readouterr().out
+
+
 WEIGHED = """
 from transformers import HfArgumentParser, Trainer, TrainingArguments
 
@@ -220,10 +242,10 @@ def test_the_parser_of_a_command_is_the_one_that_has_its_flags():
     names = [f"size_{letter}" for letter in "abcdefgh"]
     filled = "".join(f"parser.add_argument('--{name.replace('_', '-')}')\n" for name in names)
     text = f"parser = argparse.ArgumentParser()\n{filled}args = parser.parse_args()\n"
-    assert plain_flags(_program(text), _Alone.imported, names) == set(names)
-    assert plain_flags(_program(text), _Alone.imported, [*names, "other"]) is None  # of nine
+    assert plain_flags([_program(text)], names) == set(names)
+    assert plain_flags([_program(text)], [*names, "other"]) is None  # of nine
     lenient = _program(text.replace("parse_args", "parse_known_args"))
-    assert plain_flags(lenient, _Alone.imported, names) is None
+    assert plain_flags([lenient], names) is None
 
 
 _PADDED = "labels = pad_sequence(labels, padding_value=-100)\n"
@@ -258,7 +280,7 @@ _PADDED = "labels = pad_sequence(labels, padding_value=-100)\n"
     ],
 )
 def test_the_tokens_of_a_pass(path, text, averages):
-    assert averages_over_tokens(_program(text, path), _Alone()) is averages
+    assert averages_over_tokens(_program(text, path), _alone()) is averages
 
 
 _MODEL = """
@@ -300,7 +322,7 @@ _PLAIN = "return super().compute_loss(model, inputs)"
     ],
 )
 def test_a_model_that_is_not_told_of_the_tokens_of_a_step(more, body, own, averages):
-    assert means_tokens(_program(_MODEL.format(more, body, own)), _Alone) is averages
+    assert means_tokens(_program(_MODEL.format(more, body, own)), _alone()) is averages
 
 
 @pytest.mark.parametrize(
@@ -321,5 +343,5 @@ def test_a_model_that_is_not_told_of_the_tokens_of_a_step(more, body, own, avera
 )
 def test_adapters_around_a_model_whose_layers_are_recomputed(text, starves, unused):
     """PEFT makes inputs need gradients where layers are recomputed before it wraps the model."""
-    assert starves_adapters(_program(text), _Alone()) is starves
-    assert finds_unused(_program(text), _Alone()) is unused
+    assert starves_adapters(_program(text), _alone()) is starves
+    assert finds_unused(_program(text), _alone()) is unused

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 
 from cfglint.document.follow import modules_of
-from cfglint.document.python.declared import files_of
 from cfglint.document.shell.processes import text_at
 
 TYPE_CHECKING = False
@@ -50,7 +49,7 @@ def _reads(text: str) -> bool:
 def _texts(document: Document, library: Library) -> Iterator[str]:
     """Yield the code of a command's program: its modules, or its project's own copy of a framework."""
     if document.program is not None:
-        for file in files_of(document.program.file, modules_of(library).imported):
+        for file in modules_of(library).files(document.program.file):
             yield file.text
     elif (suite := text_at(document.root, "launch", "suite")) and library.project is not None:
         yield from library.project.copy_of(document.file.path, (suite,))

@@ -46,6 +46,7 @@ _USED = {
 # A field of a class and no argument `name: int,` of a function; a flag; a key taken out, or a name for one;
 # what a config is asked for.
 _A_COPY = 20  # files of a package, from which on a project has it as its own
+_CLASS = re.compile(r"(?m)^class[ ]+")
 _FIELD = r"""(?m)^[ \t]+{0}[ \t]*:[ \t]*[A-Za-z"'][^\n]*(?<!,)(?<!,\r)$"""
 _FLAG = r"""["']--{0}["']"""
 _BEGUN = r"""["']--{0}[\w-]*["']"""  # argparse takes the beginning of a flag for the flag
@@ -107,17 +108,22 @@ class Project(Record):
         around = self._code_around(os.path.dirname(os.path.abspath(path)))
         return declares((text for _, text in around), name, choice, begun=begun)
 
-    def has_field(self, path: str, homes: tuple[str, ...], name: str) -> bool:
+    def has_field(self, path: str, homes: tuple[str, ...], name: str, section: str) -> bool:
         """Whether the files ``homes`` of the project of the file at ``path`` have a class with a field.
 
-        A project may hold several copies of a framework: the nearest counts. Without any, it may.
+        A project may hold several copies of a framework: the nearest counts. Without any, it may. A class
+        that bears the name of the ``section``, OptimConfig of ``optim``, speaks for it alone.
         """
         around = self._code_around(os.path.dirname(os.path.abspath(path)))
         found = {home: next((text for each, text in around if _ends(each, home)), None) for home in homes}
+        if None in found.values():
+            return True
+        classes = [each for text in found.values() for each in _CLASS.split(text or "")]
+        own = [each for each in classes if re.match(rf"(?i){re.escape(section)}\w*config\b", each)]
         pattern = re.compile(_FIELD.format(re.escape(name)))
-        return None in found.values() or any(pattern.search(text or "") for text in found.values())
+        return any(pattern.search(each) for each in (section and own) or classes)
 
-    def mentions(self, path: str, packages: tuple[str, ...], name: str) -> bool:
+    def mentions(self, path: str, packages: tuple[str, ...], name: str, _section: str = "") -> bool:
         """Whether code of the project's own copy of ``packages`` has a name; without a copy, it may.
 
         Without ``packages``, all code of the project counts.

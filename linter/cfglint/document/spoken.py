@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.document.tree import dotted
+from cfglint.document.tree import dotted, split_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ _MADE = {
     "freezes": "what freezes weights",
     "gradient_checkpointing_enable": "gradient_checkpointing_enable()",
 }
+
+
+def named(name: str) -> str:
+    """Return what a rule reads as reports print it: a fact by its name, ``$.launch.nodes`` as ``spoken``."""
+    return spoken(tuple(split_key(name[2:]))) if name.startswith("$.") else name
 
 
 def spoken(path: Path) -> str:

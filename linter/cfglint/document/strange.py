@@ -160,7 +160,7 @@ def _flags(words: list[Word]) -> Iterator[tuple[str, Word, str | None]]:
 def _taken(file: File, library: Library) -> tuple[frozenset[str], frozenset[str], frozenset[str]] | None:
     key = f"{file.path}:taken"
     if key not in library.programs:
-        library.programs[key] = one_parser(file.text) or all_taken(file, modules_of(library).imported)
+        library.programs[key] = one_parser(file.text) or all_taken(modules_of(library).files(file))
     taken: tuple[frozenset[str], frozenset[str], frozenset[str]] | None = library.programs[key]
     return taken
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cfglint.document.spoken import spoken as as_key
-from cfglint.document.tree import dotted, split_key
+from cfglint.document.spoken import named
+from cfglint.document.tree import dotted
 from cfglint.engine.describe import show_value
 from cfglint.engine.likelihood import as_shown, at_worst
 from cfglint.lang import tree as t
@@ -213,13 +213,12 @@ def spoken(value: object, kind: Type, unit: str | None = None) -> str:
 
 def estimated(value: object, kind: Type, unit: str | None = None) -> str:
     """Print an estimate; one from nearly nothing up to a bound is that bound."""
-    near = isinstance(value, Interval) and 0 <= value.lo < value.hi / _NEARLY_NOTHING < INF
-    if isinstance(value, Interval) and near and kind.dimension == MEMORY:
-        return "up to " + show_value(value.hi, kind, unit=unit)
-    return show_value(value, kind, unit=unit)
+    if not isinstance(value, Interval) or kind.dimension != MEMORY:
+        return show_value(value, kind, unit=unit)
+    near = 0 <= value.lo < value.hi / _NEARLY_NOTHING < INF
+    return "up to " + show_value(value.hi, kind, unit=unit) if near else show_value(value, kind, unit=unit)
 
 
 def _names(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    told = [as_key(tuple(split_key(name[2:]))) if name.startswith("$.") else name for name in names[:_NAMED]]
-    return ", ".join(told) + more
+    return ", ".join(map(named, names[:_NAMED])) + more

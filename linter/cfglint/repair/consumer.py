@@ -127,8 +127,9 @@ class Consumer(Record):
         has_field, view = self.subject.document.has_field, self.subject.view
         if has_field is None:
             return False
-        new = (each for i, each in enumerate(path, 1) if isinstance(each, str) and not view.has(path[:i]))
-        return not all(map(has_field, new))
+        steps = zip(("", *path), path, strict=False)  # each with the section that it is in
+        new = ((name, str(section)) for i, (section, name) in enumerate(steps, 1) if not view.has(path[:i]))
+        return not all(has_field(name, section) for name, section in new if isinstance(name, str))
 
     def offers(self, path: Steps, binding: t.Binding) -> bool:
         """Whether a key that is not there can be given: a program need not have all flags of its kind."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cfglint.document.spoken import named
 from cfglint.findings import IN_PART, question
 from cfglint.lang.values import UNRULED
 from cfglint.record import Record, field, replace
@@ -212,7 +213,7 @@ def _undecided(report: Report, *, verbose: bool) -> list[str]:
     lines = [line]
     for rule in undecided_in_order(report):
         label = f" [{shown(rule.target)}]" if rule.target else ""
-        wants = f" needs {', '.join(shown(_of_command(name)) for name in rule.needs)}" if rule.needs else ""
+        wants = f" needs {', '.join(shown(named(name)) for name in rule.needs)}" if rule.needs else ""
         lines.append(f"  {shown(rule.path)}: {shown(rule.code)}{wants}{label}")
     return lines
 
@@ -220,16 +221,7 @@ def _undecided(report: Report, *, verbose: bool) -> list[str]:
 def _wish(name: str, keys: Mapping[str, str], *, counted: bool) -> str:
     """Return the question that settles a missing name, or its key; nothing for a name that only rules use."""
     asked = question(name, counted=counted)
-    return asked if asked != name else keys.get(name, _of_command(name).removeprefix("$."))
-
-
-def _of_command(name: str) -> str:
-    """Return a name; of what a command says, that in words."""
-    if not name.startswith("$.launch."):
-        return name
-    from cfglint.document.spoken import spoken  # few files are launch scripts
-
-    return spoken(tuple(name.split(".")[1:]))
+    return asked if asked != name else keys.get(name, named(name))
 
 
 def _asked(wishes: list[str]) -> Iterator[str]:

@@ -12,7 +12,6 @@ import ast
 import re
 
 from cfglint.budget import spend
-from cfglint.document.python.declared import files_of
 from cfglint.document.python.source import PYTHON
 from cfglint.document.python.values import Items, Literal
 from cfglint.record import Value, replace
@@ -79,7 +78,7 @@ class Adapters(Value):
 
 def adapters_of(program: File, project: Modules) -> Adapters | None:
     """Return the switch of the file nearest to a program that has one; None where it has none, or several."""
-    files = list(files_of(program, project.imported))
+    files = project.files(program)
     spend(sum(len(file.text) for file in files) // _CHARACTERS, PYTHON)
     makers = [file for file in files if "LoraConfig(" in file.text]
     for file in files if makers else ():
@@ -101,7 +100,7 @@ def adapters_of(program: File, project: Modules) -> Adapters | None:
 
 def takes_peft_config(program: File, project: Modules) -> bool:
     """Whether a program hands the adapters of TRL's own arguments to its trainer."""
-    return any(_PASSED_ON.search(file.text) for file in files_of(program, project.imported))
+    return any(_PASSED_ON.search(file.text) for file in project.files(program))
 
 
 def _nodes(file: File, project: Modules) -> list[ast.AST]:

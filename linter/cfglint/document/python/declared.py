@@ -14,7 +14,7 @@ from cfglint.document.python.source import PYTHON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from cfglint.document.tree import File
 
@@ -53,38 +53,36 @@ _LAST = re.compile(r"(?:\w+\.)*(\w+)")  # of a dotted name
 _FILLED = re.compile(r"(?:class[ \t]+\w+|\w*Parser)\(+([^)=]*)")  # a class's bases, what a parser fills
 
 
-def declared(start: File, imported: Callable[[File, str], File | None]) -> tuple[frozenset[str], bool]:
+def declared(files: Sequence[File]) -> tuple[frozenset[str], bool]:
     """Return the words, and whether a class of transformers' arguments adds its own."""
     words: set[str] = set()
     trains = False
-    for file in files_of(start, imported):
+    for file in files:
         words |= _words(file.text)
         trains = trains or _fills_library(file.text)
     return frozenset(words), trains
 
 
-def options(start: File, imported: Callable[[File, str], File | None], key: str) -> frozenset[str]:
+def options(files: Sequence[File], key: str) -> frozenset[str]:
     """Return how the project's files spell a flag; empty where none has it, or a class has it as a field.
 
     HfArgumentParser takes a field with underscores, whatever else it takes.
     """
     told: set[str] = set()
-    for file in files_of(start, imported):
+    for file in files:
         if key in _FIELD.findall(file.text):
             return frozenset()
         told.update(word for word in _OPTION.findall(file.text) if word[2:].replace("-", "_") == key)
     return frozenset(told)
 
 
-def plain_flags(
-    start: File, imported: Callable[[File, str], File | None], given: Collection[str]
-) -> frozenset[str] | None:
+def plain_flags(files: Sequence[File], given: Collection[str]) -> frozenset[str] | None:
     """Return all flags of the parser that takes those that are ``given``; None where nobody knows which.
 
     It is the nearest file that makes a parser, fills it line by line, and has it stop at what is left over.
     One flag in nine may be left from an older version.
     """
-    for file in files_of(start, imported):
+    for file in files:
         words = frozenset(word.replace("-", "_") for word in _FLAG.findall(file.text))
         strange = sum(each not in words for each in given)
         if len(given) < _LEAST * (1 + strange) or "ArgumentParser(" not in file.text:
@@ -96,17 +94,15 @@ def plain_flags(
     return None
 
 
-def all_taken(
-    start: File, imported: Callable[[File, str], File | None]
-) -> tuple[frozenset[str], frozenset[str], frozenset[str]] | None:
+def all_taken(files: Sequence[File]) -> tuple[frozenset[str], frozenset[str], frozenset[str]] | None:
     """Return all words that a program may take as flags, where it stops at any other; sure ones; switches.
 
     None where nobody knows: its parser, and the classes that fill it, have to be in the project's files.
     """
-    texts = [file.text for file in files_of(start, imported)]
+    texts = [file.text for file in files]
     whole = "\n".join(texts)
     filled = _MADE.findall(whole)
-    if not filled or len(texts) > _MOST or _LENIENT.search(whole) or _OTHERS.search(start.text):
+    if not filled or len(texts) > _MOST or _LENIENT.search(whole) or _OTHERS.search(texts[0]):
         return None
     if any(_fills_library(text) for text in texts):
         return None

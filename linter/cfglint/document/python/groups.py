@@ -10,7 +10,6 @@ import ast
 import re
 
 from cfglint.budget import spend
-from cfglint.document.python.declared import files_of
 from cfglint.document.python.source import PYTHON
 from cfglint.record import Value
 
@@ -42,7 +41,7 @@ def groups_of(program: File, project: Modules) -> Groups | None:
     """Return how a program groups its processes; None where it does not, or by what is no flag or several."""
     texts = []
     found = set()
-    for file in files_of(program, project.imported):
+    for file in project.files(program):
         spend(len(file.text) // _CHARACTERS, PYTHON)
         if _MAKES not in file.text:
             continue

@@ -11,13 +11,12 @@ import os
 import re
 
 from cfglint.budget import spend
-from cfglint.document.python.declared import files_of
 from cfglint.document.python.source import PYTHON
 from cfglint.document.python.steps import counts_micro
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from cfglint.document.python.modules import Modules
     from cfglint.document.tree import File
@@ -237,8 +236,17 @@ def says_passes(program: File, project: Modules) -> bool:
 
 def takes_whole_groups(program: File, project: Modules) -> bool:
     """Whether the trainers of a program stop where what all processes take at a time is no whole groups."""
-    grouped = [text for _, text in _texts(program, project) if _GROUPS.search(text)]
-    return bool(grouped) and all(_WHOLE.search(text) for text in grouped)
+    return _all_whole(text for _, text in _texts(program, project))
+
+
+def takes_whole_groups_alone(program: File, project: Modules) -> bool:
+    """Whether its trainers without an engine do so, whatever those with one do."""
+    return _all_whole(text for _, text in _texts(program, project) if not _SAMPLER.search(text))
+
+
+def _all_whole(texts: Iterable[str]) -> bool:
+    grouped = [text for text in texts if _GROUPS.search(text)]
+    return bool(grouped) and all(map(_WHOLE.search, grouped))
 
 
 def repeats_prompts(program: File, project: Modules) -> bool:
@@ -252,7 +260,7 @@ def repeats_prompts(program: File, project: Modules) -> bool:
 
 def _texts(program: File, project: Modules) -> Iterator[tuple[str, str]]:
     """Yield the path and the code of a program, and of the modules of its project that it leads to."""
-    for file in files_of(program, project.imported):
+    for file in project.files(program):
         spend(len(file.text) // _CHARACTERS, PYTHON)
         yield file.path, _NO_CODE.sub("", file.text)
 
@@ -263,6 +271,7 @@ ASKED = {  # of a program and its modules, each once
     "averages_tokens": averages_over_tokens,
     "means_tokens": means_tokens,
     "whole_groups": takes_whole_groups,
+    "whole_groups_alone": takes_whole_groups_alone,
     "repeats_prompts": repeats_prompts,
     "counts_micro": counts_micro,
     "says_passes": says_passes,

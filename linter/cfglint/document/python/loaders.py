@@ -11,7 +11,6 @@ import ast
 import re
 
 from cfglint.budget import spend
-from cfglint.document.python.declared import files_of
 from cfglint.document.python.source import PYTHON
 from cfglint.document.python.totals import Share, shares_of
 from cfglint.record import Value
@@ -42,7 +41,7 @@ class Sizes(Value):
 
 def sizes_of(program: File, project: Modules) -> Sizes:
     """Return what a program's own loop takes at a time, as far as it is one flag."""
-    files = list(files_of(program, project.imported))
+    files = project.files(program)
     texts = [file.text for file in files]
     spend(sum(map(len, texts)) // _CHARACTERS, PYTHON)
     if not any(".backward(" in text for text in texts) or not any(map(_APART.search, texts)):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from cfglint.budget import spend
-from cfglint.document.python.declared import files_of
 from cfglint.document.python.source import PYTHON
 
 TYPE_CHECKING = False
@@ -44,6 +43,6 @@ def recomputes_nothing(program: File, project: Modules) -> bool:
 
 def _texts(program: File, project: Modules) -> list[str]:
     """Return the texts of a program and of the modules of its project that it leads to."""
-    texts = [file.text for file in files_of(program, project.imported)]
+    texts = [file.text for file in project.files(program)]
     spend(sum(map(len, texts)) // _CHARACTERS, PYTHON)
     return texts

@@ -11,7 +11,7 @@ import os
 import sys
 
 from cfglint.budget import BUDGET
-from cfglint.document.python.declared import FILE_ALONE, declared, options, plain_flags
+from cfglint.document.python.declared import FILE_ALONE, declared, files_of, options, plain_flags
 from cfglint.document.python.documents import ARGUMENTS
 from cfglint.document.python.run import Program
 from cfglint.document.python.source import Code, Elsewhere, read_python
@@ -46,6 +46,8 @@ class Modules(Record):
     find: Finder
     project: Project | None = None
     _codes: dict[str, Code | None] = field(factory=dict, init=False)
+    _imported: dict[tuple[str, str], File | None] = field(factory=dict, init=False)
+    _files: dict[str, list[File]] = field(factory=dict, init=False)
 
     def code(self, file: File) -> Code | None:
         """Return the statements of a file; None for one that cannot be read, or costs more than it may."""
@@ -66,6 +68,18 @@ class Modules(Record):
 
     def imported(self, file: File, name: str) -> File | None:
         """Return the file of a module, by its dotted name as ``file`` imports it; None if it is not here."""
+        key = os.path.dirname(file.path), name
+        if key not in self._imported:
+            self._imported[key] = self._find(file, name)
+        return self._imported[key]
+
+    def files(self, start: File) -> list[File]:
+        """Return the files of a program and of what it imports from its project, up to a limit."""
+        if start.path not in self._files:
+            self._files[start.path] = list(files_of(start, self.imported))
+        return self._files[start.path]
+
+    def _find(self, file: File, name: str) -> File | None:
         bare = name.lstrip(".")
         up = "../" * max(len(name) - len(bare) - 1, 0)
         path = up + bare.replace(".", "/")
@@ -124,14 +138,14 @@ class Linked(Program):
     def declared(self) -> tuple[frozenset[str], bool]:
         """Return the words that the project's files declare as arguments; see declared.py."""
         if self._words is None:
-            self._words = declared(self._file, self._modules.imported)
+            self._words = declared(self._modules.files(self._file))
         return self._words
 
     def plain_flags(self, given: Collection[str]) -> frozenset[str] | None:
         """Return all flags of the parser that takes those that are given; see declared.py."""
         key = frozenset(given)
         if key not in self._plain:
-            self._plain[key] = plain_flags(self._file, self._modules.imported, key)
+            self._plain[key] = plain_flags(self._modules.files(self._file), key)
         return self._plain[key]
 
     def options(self, key: str) -> Collection[str]:
@@ -140,7 +154,7 @@ class Linked(Program):
         if flag is not None and flag.options:
             return flag.options
         if key not in self._options:
-            self._options[key] = options(self._file, self._modules.imported, key)
+            self._options[key] = options(self._modules.files(self._file), key)
         return self._options[key]
 
     def again(self, said: Said) -> Linked:

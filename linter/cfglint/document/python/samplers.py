@@ -13,7 +13,6 @@ import ast
 import re
 
 from cfglint.budget import spend
-from cfglint.document.python.declared import files_of
 from cfglint.document.python.source import PYTHON
 from cfglint.record import Value
 
@@ -47,7 +46,7 @@ class Drawn(Value):
 def draws(program: File, project: Modules) -> tuple[Drawn, ...]:
     """Return how a program, and the modules of its project that it leads to, draw samples in groups."""
     found: dict[Drawn, None] = {}
-    files = list(files_of(program, project.imported))
+    files = project.files(program)
     for file in files:
         spend(len(file.text) // _CHARACTERS, PYTHON)
         if _DEALT.search(file.text):

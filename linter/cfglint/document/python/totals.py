@@ -12,7 +12,6 @@ import ast
 import re
 
 from cfglint.budget import spend
-from cfglint.document.python.declared import files_of
 from cfglint.document.python.source import PYTHON
 from cfglint.record import Value, field, replace
 
@@ -51,7 +50,7 @@ class Share(Value):
 
 def total_of(program: File, project: Modules) -> Share | None:
     """Return how a program's passes follow from a flag; None where they do not, or in several ways."""
-    for files in ([program], list(files_of(program, project.imported))[1:]):
+    for files in ([program], project.files(program)[1:]):
         found = {share for file in files for share in _shares(file, project)}
         if found:
             (share, *others) = found
