@@ -12,6 +12,7 @@ from cfglint.document.python.learns import (
     finds_unused,
     means_tokens,
     starves_adapters,
+    starves_unless_quantized,
     sums_losses,
 )
 from cfglint.document.python.modules import Modules
@@ -195,16 +196,17 @@ class SampledTrainer(Trainer):
 """
 
 
-@pytest.mark.parametrize
+@pytest.mark.parametrize(
+    ("engine", "told"), [("False", "per_device_train_batch_size to 4"), ("True", "accumulation")]
+)
 def test_trainers_with_an_engine_do_not_say_how_those_without_take_groups(
     engine, told, tmp_path, monkeypatch, capsys
 ):
     (tmp_path / "engine.py").write_text(ENGINE, "utf-8")
     (tmp_path / "train.py").write_text(f"from engine import SampledTrainer\n{GROUPS}", "utf-8")
     flags = "--output_dir out --bf16 True --num_generations 8 --per_device_train_batch_size 1"
-    command = (
-        f"torchrun --nproc_per_node=8 train.py {flags} --use_vllm {engine} --gradient_accumulation_steps 2\n"
-    )
+    flags += f" --use_vllm {engine} --gradient_accumulation_steps 2"
+    command = f"torchrun --nproc_per_node=8 train.py {flags}\n"
     (tmp_path / "run.sh").write_text(command, "utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["check", "run.sh", "--gpu", "h200:2", "--framework", "transformers"]) == 1
@@ -246,6 +248,23 @@ def test_the_parser_of_a_command_is_the_one_that_has_its_flags():
     assert plain_flags([_program(text)], [*names, "other"]) is None  # of nine
     lenient = _program(text.replace("parse_args", "parse_known_args"))
     assert plain_flags([lenient], names) is None
+
+
+_PREPARED = "model = prepare_model_for_kbit_training(model)\nmodel = get_peft_model(model, config)"
+
+
+@pytest.mark.parametrize(
+    ("text", "unless"),
+    [
+        (f"if args.bits < 16:\n    {_PREPARED}", True),
+        (f"if args.load_in_4bit:\n    log()\n    {_PREPARED}", True),
+        (f"if args.lora:\n    {_PREPARED}", False),
+        (_PREPARED, False),
+        ("model = get_peft_model(model, config)", False),
+    ],
+)
+def test_adapters_whose_model_is_prepared_where_it_is_quantized_alone(text, unless):
+    assert starves_unless_quantized(_program(text), _alone()) is unless
 
 
 _PADDED = "labels = pad_sequence(labels, padding_value=-100)\n"

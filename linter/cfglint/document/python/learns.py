@@ -66,8 +66,11 @@ _HANDS_ON = re.compile(
 )
 # Adapters around a model, and what gives a layer that is recomputed inputs with gradients, or needs none.
 _WRAPS = re.compile(r"(?<![\w.])get_peft_model\(")
-_FEEDS = re.compile(
-    r"require_grads|prepare_model_for_|gradient_checkpointing_enable\(|use_reentrant|modules_to_save=\["
+_FEEDS_ALL = re.compile(r"require_grads|gradient_checkpointing_enable\(|use_reentrant|modules_to_save=\[")
+_FEEDS = re.compile(rf"{_FEEDS_ALL.pattern}|prepare_model_for_")
+_PREPARES = re.compile(r"\bprepare_model_for_\w+\(")
+_PREPARES_FEW = re.compile(
+    r"(?m)^([ \t]*)if [^\n]*(?:bit|quant|qlora|[48]b)[^\n]*:(?:\n\1[ \t][^\n]*)*?\bprepare_model_for_\w+\("
 )
 # What a model's own code does by itself (Tencent-Hunyuan-Large @main models/modeling_hunyuan.py:1318-1320).
 _FEEDS_ITSELF = re.compile(r"\b(?:\w*embed\w*|hidden_states)\.requires_grad(?:_\(|\s*=\s*True)")
@@ -197,7 +200,18 @@ def starves_adapters(program: File, project: Modules) -> bool:
     recomputed before that (peft/peft_model.py:183-184), and native adapters have transformers do so. So may
     the model's own code, which is the program's, or lies in the project for a checkpoint to bring.
     """
-    if not _wraps(program, project, _FEEDS):
+    return _starves(program, project, _FEEDS)
+
+
+def starves_unless_quantized(program: File, project: Modules) -> bool:
+    """Whether it does so where its weights are not quantized, and prepares them alone where they are."""
+    prepared = [text for _, text in _texts(program, project) if "prepare_model_for_" in text]
+    alone = all(len(_PREPARES.findall(text)) == len(_PREPARES_FEW.findall(text)) for text in prepared)
+    return bool(prepared) and alone and _starves(program, project, _FEEDS_ALL)
+
+
+def _starves(program: File, project: Modules, mended: re.Pattern[str]) -> bool:
+    if not _wraps(program, project, mended):
         return False
     texts = [text for _, text in _texts(program, project)]
     if any(map(_REMOTE.search, texts)):
@@ -276,5 +290,6 @@ ASKED = {  # of a program and its modules, each once
     "counts_micro": counts_micro,
     "says_passes": says_passes,
     "starves_adapters": starves_adapters,
+    "starves_unless_quantized": starves_unless_quantized,
     "finds_unused": finds_unused,
 }
