@@ -182,7 +182,12 @@ def accelerate(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
         "fp16": {"type": "boolean"},
         "dynamo_backend": {"type": "string"},
     }  # what process_config converts
-    return classes(package, path, ("ClusterConfig", "SageMakerConfig"), HF, legacy)
+    shape, defs = classes(package, path, ("ClusterConfig", "SageMakerConfig"), HF, legacy)
+    # It is handed to torchrun as it stands, which takes that word for all GPUs (utils/launch.py).
+    number = shape["properties"]["num_processes"]
+    kind = {"type": number.pop("type")}
+    shape["properties"]["num_processes"] = {"anyOf": [kind, {"enum": ["gpu"]}], **number}
+    return shape, defs
 
 
 def torchtitan(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:

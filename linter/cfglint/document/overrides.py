@@ -53,6 +53,7 @@ def refused_overrides(document: Document, layers: Layers | None) -> list[Refused
 
 def _refused(document: Document, base: Node) -> Iterator[Refused]:
     new: list[tuple[str, ...]] = []
+    said = _said(document)
     for word in document.words:
         match = _OVERRIDE.match(word.spelled) if word.start >= 0 else None
         if match is None:
@@ -71,7 +72,7 @@ def _refused(document: Document, base: Node) -> Iterator[Refused]:
             alike = [each for each in others if each.partition(".")[0] == path[0]] or others
             told = f"It has {' and '.join(alike)}" if 0 < len(alike) <= _MOST else ""
             beside = [each for each in _leaves(base) if each.rpartition(".")[0] == key.rpartition(".")[0]]
-            near = nearest(key, beside, most=1, cutoff=_ALIKE)
+            near = nearest(key, [each for each in beside if each not in said], most=1, cutoff=_ALIKE)
             below = any(each.startswith(f"{key.rpartition('.')[0]}.") for each in others)
             yield Refused(key, ABSENT, *place, f"Is {near[0]} meant?" if near and not below else told)
         if signs:
@@ -80,15 +81,17 @@ def _refused(document: Document, base: Node) -> Iterator[Refused]:
 
 def said_again(document: Document, key: str) -> str:
     """Return the key of the same name, deeper in the same section, that a command sets to the same value."""
-    said = {}
-    for word in document.words:
-        match = _OVERRIDE.match(word.spelled)
-        if match is not None:
-            said[match[2]] = word.spelled[match.end(2) + 1 :]
+    said = _said(document)
     section, _, name = key.rpartition(".")
     others = [each for each in said if each.startswith(f"{section}.") and each.endswith(f".{name}")]
     same = [each for each in others if each != key and said[each] == said.get(key)]
     return same[0] if len(same) == 1 else ""
+
+
+def _said(document: Document) -> dict[str, str]:
+    """Return the keys that a command sets, each with its value as it is spelled."""
+    matches = [(_OVERRIDE.match(word.spelled), word.spelled) for word in document.words]
+    return {match[2]: spelled[match.end(2) + 1 :] for match, spelled in matches if match is not None}
 
 
 def _leaves(node: Node | None, above: str = "") -> Iterator[str]:

@@ -70,6 +70,9 @@ def gpus_have(there: float, count: int, places: int = 0) -> str:
 
 def laid_wider(values: Values) -> str:
     """Say that a job is laid out for more GPUs than there are; nothing where it is not."""
+    rank = values["launch.rank"]
+    if values["launch.follows"] is True and is_number(rank):
+        return f"this starts machine {rank + 1}, which waits for the first: move that one, and run it alone"
     count, needed = values["gpu.count"], values["gpus_needed"]
     if not is_number(count):
         return ""

@@ -35,6 +35,7 @@ _SIZE = re.compile(
     r"(?i)(\A|[_.-])(n?gpus|gpu_count|tp_size|nproc|num_processes|world_size|shard_(degree|size)|fsdp_size"
     r"|(tensor|pipeline|context|sequence|expert)(_model)?_parallel(_size|_degree|_dim)?)(\Z|[_.-])"
 )
+_WORKERS = frozenset({"num_processes", "nproc", "num_proc"})  # what a program of one's own may start on CPUs
 _NODES = 5000  # of a document that are looked at
 _TOLD = 2
 _LAUNCH = "launch"  # under which a command is read once more
@@ -129,8 +130,8 @@ def _started(document: Document) -> int | None:
 def _flags(document: Document, most: int) -> Iterator[str]:
     """Yield the flags of a command that are named like a size and larger than all GPUs."""
     entries = document.root.entries if isinstance(document.root, Mapping) else {}
-    for name in entries:
-        number = whole(below(document.root, name)) if name != _LAUNCH and _SIZE.search(name) else None
+    for name in entries.keys() - {_LAUNCH, *_WORKERS}:
+        number = whole(below(document.root, name)) if _SIZE.search(name) else None
         if number is not None and number > most:
             yield f"--{name} {number}"
 
