@@ -11,15 +11,18 @@ a number stands for as many as the file asks for.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import random
 import sys
 from collections import Counter
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
 from cfglint.budget import BUDGET
+from cfglint.cli import main as cfglint
 from cfglint.errors import OverBudgetError
 from cfglint.repair.attach import attach
 from cfglint.report.changes import unified
@@ -78,6 +81,17 @@ def beside(each: Found, others: list[Found]) -> Iterator[str]:
             yield f"beside it, {finding.level} {finding.code} ({finding.name}) is mended: {proposal(fix)}"
         elif fix is None:
             yield f"beside it, {finding.level} {finding.code}: {finding.message}"
+
+
+def around(path: str, gpu: str) -> Iterator[str]:
+    """Yield what `cfglint check` says beside a file's findings: the verdict, and what was not checked."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(io.StringIO()):
+        cfglint(["check", path, "--no-detect", "--gpu", gpu])
+    lines = printed.getvalue().splitlines()
+    found = next((i for i, line in enumerate(lines) if line.startswith(f"{path}:")), 0)
+    yield from (f"> {line.strip()}" for line in lines[:found] if line.startswith("  "))
+    yield from (f"> {line}" for line in lines[found:] if line.startswith("not checked:"))
 
 
 def entry(title: str, file: File, each: Found, text: str, besides: list[Found]) -> Iterator[str]:
@@ -140,7 +154,8 @@ def main() -> int:
             place = os.path.relpath(path, os.path.dirname(folder.rstrip("/")))
             many = "" if ":" in gpu else " (as many as the file asks for)"
             title = f"{number}. {place} on {gpu}{many}"
-            print("\n".join(entry(title, file, each, text, besides)), end="\n\n")
+            told = (*entry(title, file, each, text, besides), *around(path, gpu))
+            print("\n".join(told), end="\n\n")
     print(f"{number} drawn: " + ", ".join(f"{kind} {n}" for kind, n in kinds.most_common()))
     return 0
 

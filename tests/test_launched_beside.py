@@ -101,3 +101,10 @@ def test_a_search_for_a_fix_reads_the_commands_of_a_project_once(tmp_path, monke
     assert len(asked) == 1
     told = " ".join(capsys.readouterr().out.split())
     assert "set num_processes to 2 and parallelism_config.parallelism_config_dp_shard_size to 1" in told
+
+
+def test_a_config_that_a_script_names_where_the_project_lay_elsewhere():
+    given = "accelerate launch --config_file /home/me/repo/config/ours.yaml --num_processes 4 train.py\n"
+    assert decided_by(_Project(("/job/run.sh", given)), "/job/config/ours.yaml") == ["num_processes"]
+    other = given.replace("config/ours", "other/ours")
+    assert decided_by(_Project(("/job/run.sh", other)), "/job/config/ours.yaml") == []

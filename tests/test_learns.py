@@ -6,6 +6,7 @@ from cfglint.cli import main
 from cfglint.document.python.declared import plain_flags
 from cfglint.document.python.learns import (
     accumulates,
+    applies_liger,
     averages_over_ranks,
     averages_over_tokens,
     compares,
@@ -248,6 +249,18 @@ def test_the_parser_of_a_command_is_the_one_that_has_its_flags():
     assert plain_flags([_program(text)], [*names, "other"]) is None  # of nine
     lenient = _program(text.replace("parse_args", "parse_known_args"))
     assert plain_flags([lenient], names) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "applies"),
+    [
+        ("apply_liger_kernel_to_qwen2_vl()\n", True),
+        ("apply_liger_kernel_to_llama(fused_linear_cross_entropy=False)\n", False),
+        ("if args.liger:\n    apply_liger_kernel_to_llama()\n", False),
+    ],
+)
+def test_a_program_that_puts_ligers_loss_into_its_model(text, applies):
+    assert applies_liger(_program(text), _alone()) is applies
 
 
 _PREPARED = "model = prepare_model_for_kbit_training(model)\nmodel = get_peft_model(model, config)"

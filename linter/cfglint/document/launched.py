@@ -147,14 +147,15 @@ def _numbers(where: str, text: str, own: str) -> Iterator[int]:
 
 
 def _is_given(document: Document, own: str) -> bool:
-    """Whether a command has a file among its flags: by its path's end, seen from wherever it is started."""
+    """Whether a command has a file among its flags: by its path's end, seen from wherever it is started.
+
+    Of a path that begins where the project lay on another machine, the folder and the name tell.
+    """
     base = own.rpartition("/")[2]
-    return document.root is not None and any(
-        isinstance(node, Scalar)
-        and node.text.endswith(base)
-        and own.endswith(f"/{os.path.normpath(node.text).lstrip('./')}")
-        for node in walk(document.root)
-    )
+    texts = [node.text for node in walk(document.root) if isinstance(node, Scalar)] if document.root else []
+    paths = (os.path.normpath(text) for text in texts if text.endswith(base))
+    ends = ("/".join(path.split("/")[-2:]) if path.startswith("/") else path.lstrip("./") for path in paths)
+    return any(own.endswith(f"/{end}") for end in ends)
 
 
 def _is_given_one_of(document: Document, folder: str) -> bool:

@@ -405,17 +405,9 @@ def hardware_fix(places: list[Place], judged: Judged) -> Fix | None:
     return _shown(f"{rest}run it {', or '.join(words)}", judged)
 
 
-def as_many(market: Market, asked: int) -> list[Fix]:
-    """Return as many of a target's GPUs as a job asks for, whether or not it fits; none without a price."""
-    given = market.judged.values.given
-    model, parts = given.get("gpu.model"), market.judged.values["num_nodes"]
-    hourly = (market.trials.run.prices or shipped()).hourly.get(str(model), 0) * asked
-    nodes = int(parts) if is_number(parts) and parts >= 1 and asked % parts == 0 else -(-asked // _NODE)
-    if not hourly or asked % nodes:
-        return []
-    name = _named(str(model), asked // nodes, nodes)
-    words = f"run it unchanged on as many GPUs as it asks for, such as {name} (about ${hourly:,.2f} an hour)"
-    return [_shown(f"{words}; whether it fits them is not judged", market.judged)]
+def as_many(judged: Judged, asked: int) -> list[Fix]:
+    """Return as many GPUs as a job asks for; none is named, as nobody knows whether the job fits it."""
+    return [_shown(f"run it unchanged on {asked} GPUs; which ones hold it is not judged", judged)]
 
 
 def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) -> Fix | None:

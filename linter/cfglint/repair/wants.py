@@ -138,7 +138,7 @@ class Wants(Record):
         asked, repair = asked_of(judged), self.repairs.of(group.code, judged)
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
         if asked and any(is_of_number(self.solver.trials, goal, asked) for goal in here):
-            found = self._elsewhere(judged, here) or as_many(self._markets[judged], asked)
+            found = self._elsewhere(judged, here) or as_many(judged, asked)
             return found, too_few(judged, asked)
         told = _too_long(self.solver, repair, judged) if repair is not None else ""
         return (self._elsewhere(judged, here), told) if told else None

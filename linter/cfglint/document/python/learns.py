@@ -74,6 +74,8 @@ _PREPARES_FEW = re.compile(
 )
 # What a model's own code does by itself (Tencent-Hunyuan-Large @main models/modeling_hunyuan.py:1318-1320).
 _FEEDS_ITSELF = re.compile(r"\b(?:\w*embed\w*|hidden_states)\.requires_grad(?:_\(|\s*=\s*True)")
+# Liger's kernels, which a program puts into a model's code by itself, its fused loss among them.
+_LIGER = re.compile(r"(?m)^apply_liger_kernel_to_\w+\((?![^()]*fused_linear_cross_entropy\s*=\s*False)")
 _REMOTE = re.compile(r"\btrust_remote_code\s*=\s*(?!False)")
 _USED = re.compile(r"find_unused_parameters|use_reentrant")
 # A file that a program writes what it was told to, and one that it reads.
@@ -224,6 +226,11 @@ def finds_unused(program: File, project: Modules) -> bool:
     return _wraps(program, project, _USED)
 
 
+def applies_liger(program: File, project: Modules) -> bool:
+    """Whether a program puts Liger's kernels, with their loss, into a model wherever it runs."""
+    return any(_LIGER.search(text) for _, text in _texts(program, project))
+
+
 def _wraps(program: File, project: Modules, mended: re.Pattern[str]) -> bool:
     texts = [text for _, text in _texts(program, project)]
     return any(map(_WRAPS.search, texts)) and not any(map(mended.search, texts))
@@ -292,4 +299,5 @@ ASKED = {  # of a program and its modules, each once
     "starves_adapters": starves_adapters,
     "starves_unless_quantized": starves_unless_quantized,
     "finds_unused": finds_unused,
+    "applies_liger": applies_liger,
 }
