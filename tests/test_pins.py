@@ -52,6 +52,10 @@ def of(files, framework="trl"):
         ("train_env.yml", "dependencies:\n  - pip:\n    - trl==0.12.1\n", "0.12.1", 3),
         ("Dockerfile", "FROM x\nRUN pip install -U torch trl==0.16.0 && rm x\n", "0.16", 2),
         ("train.dockerfile", "FROM registry.local:5000/hf/trl:0.16.1-cuda\n", "0.16.1", 1),
+        ("Dockerfile", "RUN git clone -b v0.16.1 https://github.com/huggingface/trl.git\n", "0.16.1", 1),
+        ("README.md", "# Set-up\n\n    pip install torch trl==0.16.0\n", "0.16", 3),
+        ("readme_en.md", "`pip install git+https://github.com/huggingface/trl@v0.16.0`\n", "0.16", 1),
+        ("README.md", "git clone https://x.y/hf/trl.git\ncd trl\ngit checkout v0.16.1\n", "0.16.1", 3),
     ],
 )
 def test_one_version_is_a_pin(name, text, version, line):
@@ -78,6 +82,10 @@ def test_one_version_is_a_pin(name, text, version, line):
         ("pyproject.toml", '[tool.poetry.dependencies]\ntrl = "^0.9.6"\n'),
         ("Dockerfile", "FROM vllm/vllm-openai:v0.8.4\n# RUN pip install trl==0.15.2\n"),
         ("Dockerfile", "FROM hf/trl:latest\n"),
+        ("README.md", "trl==0.16.0 was tried, too\n"),
+        ("README.md", "pip install trl==0.16.0\n\nor\n\npip install trl==0.17.0\n"),
+        ("README.md", "git clone https://x.y/hf/trl-tools.git\ngit checkout v0.16.1\n"),
+        ("README.md", "git clone https://x.y/hf/trl\ngit clone https://x.y/other\ngit checkout v0.16.1\n"),
         ("notes.txt", "trl==0.15.2\n"),
     ],
 )

@@ -298,3 +298,17 @@ def test_the_script_says_what_it_needs(tmp_path):
     assert "holds neither a git directory nor the wheel" in done.stderr
     done = subprocess.run([*command, "--from"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
+
+
+def test_the_release_that_keys_came_with(toy):
+    from since import keys_of, since
+
+    root = {
+        "properties": {"a": {"$ref": "#/$defs/A"}, "b": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/A"}]}}
+    }
+    defs = {"A": {"properties": {"x": {}, "again": {"$ref": "#/$defs/A"}}}}
+    keys = set(keys_of(root, defs))
+    assert keys == {"a", "a.x", "a.again", "b", "b.x", "b.again"}
+    versions = [("v0.2", {"a"}), ("v0.3.0.post1", {"a", "a.x"}), ("v0.4.0", {"b", "b.x"}), ("1dda039b", keys)]
+    assert since(versions) == {"0.3.0": ["a.x"], "0.4.0": ["b"], "0.4.0+": ["a.again", "b.again"]}
+    assert since([("1dda039b", {"a"}), ("v0.2", {"b"})]) == {}

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import readers
 from merge import one_of
+from since import keys_of, since
 from sources import tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from sources import Tree
     from unions import Schema
@@ -39,11 +40,14 @@ class Framework:
     ] = ()  # keys (with a pattern) whose presence brings other classes' keys
     programs: tuple[str, ...] = ()  # those of a launch script whose flags are these keys
     forked: bool = False  # whether people change the code for projects of their own
+    keys: Callable[[Mapping[str, Tree]], Collection[str]] | None = None  # where a schema does not tell all
+    dated: bool = True  # whether the classes of a version name all keys that it reads
 
     def schema(self, places: dict[str, str]) -> Schema:
         """Return the schema over all versions."""
         main = next(iter(self.needs - {s for o in self.others.values() for s in o}))
         found: list[tuple[str, dict[str, Schema]]] = []
+        named: list[tuple[str, Collection[str]]] = []
         cited: dict[str, tuple[list[str], list[str]]] = {}
         for version in self.versions:
             trees = {main: tree(main, places, version)}
@@ -51,6 +55,7 @@ class Framework:
                 trees[source] = tree(source, places, other)
             root, defs = self.read(trees)
             found.append((version, {**defs, " root": root}))
+            named.append((version, set(keys_of(root, defs) if self.keys is None else self.keys(trees))))
             for source, one in trees.items():
                 labels, files = cited.setdefault(source, ([], []))
                 labels += [one.label] if one.label not in labels else []
@@ -77,6 +82,8 @@ class Framework:
         if self.forked:
             marks["forked"] = True
         made["x-cfglint"] = marks
+        if self.dated and (came := since(named)):
+            made["x-since"] = came
         if defs:
             made["$defs"] = defs
         return made
@@ -243,6 +250,7 @@ FRAMEWORKS = {
         readers.deepspeed,
         loader="deepspeed",
         unknown="own",
+        dated=False,
     ),
     "verl": Framework(
         "verl trainer",
@@ -265,6 +273,7 @@ FRAMEWORKS = {
         readers.verl,
         loader="unchecked",
         unknown="own",
+        keys=readers.verl_keys,
     ),
     "openrlhf": Framework(
         "OpenRLHF: openrlhf.cli.train_*",
@@ -316,6 +325,7 @@ FRAMEWORKS = {
         readers.nemo_rl,
         loader="unchecked",
         unknown="own",
+        dated=False,
     ),
     "slime": Framework(
         "slime: train.py, train_async.py",

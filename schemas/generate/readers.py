@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import loose
 from python import Module, Package
 from shapes import Shaper, Style, pydantic_extra
+from since import keys_of
 from sources import SourceError
 from unions import Schema, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from sources import Tree
 
@@ -309,6 +310,12 @@ def verl(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
     root = merged(parts, newest=False)
     keys = {**root["properties"], "defaults": {}, "hydra": {}}
     return {"type": "object", "properties": keys}, {}
+
+
+def verl_keys(trees: Mapping[str, Tree]) -> Collection[str]:
+    """Return the keys of all configs, also of sections that the schema leaves open to several engines."""
+    found = [loose.of_yaml(trees["verl"], f"verl/trainer/config/{name}.yaml") for name in _VERL]
+    return {key for one in found if one for key in keys_of(loose.of_values(one), {})}
 
 
 def openrlhf(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:

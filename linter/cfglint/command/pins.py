@@ -1,8 +1,8 @@
 """Versions of frameworks that files beside a config pin: lock files, requirements, images, packages.
 
 Only what leaves one version counts: an entry of a lock file, ``==`` in requirements or in a Dockerfile, a tag
-of an image. Of a range with an upper end, pip takes the newest; another range says nothing, and neither do
-two versions in files of one kind.
+of an image or of a clone. Of a range with an upper end, pip takes the newest; another range says nothing, and
+neither do two versions in files of one kind. A guide counts where nothing else says it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _STEP = 2_000  # characters that are searched for a step
 _MOST = 5 * _STEP  # of a file of a package
+_ANY_TORCH = "torch"
 _NUMBER = r"v?(\d+(?:\.\d+)+)(?![\d.]*\*)"  # of 0.9.6, 1.0.dev0, 2.1+cu121, and not of 0.9.*
 _LINUX = (
     r"(?![^\n,;]*;[^\n,]*==[ \t]*[\"'](?:darwin|win32|windows))"  # not where a marker names another system
@@ -29,6 +30,7 @@ _KINDS = (
     re.compile(r"pyproject\.toml"),
     re.compile(r"(?:environment|conda)[\w.-]*\.ya?ml|(?:[\w.-]*[_.-])?env\.ya?ml"),
     re.compile(r"(?:[\w.-]*\.)?[Dd]ockerfile[\w.-]*"),
+    re.compile(r"(?i:readme)[\w.-]*\.md"),
 )
 # Where a package says its version, seen from its folder; what may be another project's says its name, too.
 _PACKAGE = (
@@ -46,7 +48,9 @@ _NAMED = re.compile(r"""\bname[ \t]*=[ \t]*["']([\w.-]+)""")
 _DEVELOPED = re.compile(r"\.?(?:dev|a|b|rc)")
 # NVIDIA's packages say the parts of theirs apart.
 _APART = re.compile(r"""MAJOR = (\d+)\nMINOR = (\d+)\nPATCH = (\d+)\nPRE_RELEASE = ["'](\w*)["']""")
-_LOCK, _REQUIREMENTS, _PROJECT, _CONDA, _DOCKER = range(len(_KINDS))
+_LOCK, _REQUIREMENTS, _PROJECT, _CONDA, _DOCKER, _GUIDE = range(len(_KINDS))
+_CLONE = r"git[ \t]+clone\b[^\n]*"
+_NEXT = r"(?:(?!git[ \t]+clone)[^\0]){0,300}?git[ \t]+checkout[ \t]+(?:tags/)?"  # a few lines on
 
 
 def pinned(
@@ -64,6 +68,8 @@ def pinned(
                 continue
             spend(1 + len(text) // _STEP, "versions")
             package = framework.replace("_", "-")
+            if kind == _GUIDE and package == _ANY_TORCH:  # people take the one that their GPU needs
+                continue
             for place, version in (*_exact(kind, text, package), *_newest(kind, text, package)):
                 found.setdefault(version, (name, text.count("\n", 0, place) + 1))
         if len(found) == 1:
@@ -147,7 +153,8 @@ def _pins(kind: int, text: str, package: str) -> Iterator[tuple[int, str]]:
         _REQUIREMENTS: [rf"(?mi)^[ \t]*{exact}"],
         _PROJECT: [rf"(?mi)^[^#\n]*[\"']{exact}", rf"(?mi)^{name}[ \t]*=[ \t]*[\"']=={_NUMBER}"],
         _CONDA: [rf"(?mi)^[ \t]*-[ \t]+{name}==?{_NUMBER}", rf"(?mi)^[ \t]*-[ \t]+{exact}"],
-        _DOCKER: [rf"(?mi)^[^#\n]*(?<![\w./-]){exact}"],
+        _DOCKER: [rf"(?mi)^[^#\n]*(?<![\w./-]){exact}", *_clones(name)],
+        _GUIDE: [rf"(?mi)^[^#\n]*install[ \t][^#\n]*(?<![\w./-]){exact}", *_clones(name)],
     }[kind]
     # A project that takes any version pins none: others are of an extra, such as one for an accelerator.
     bare = rf"(?mi)(?:^|[\[,])[ \t]*[\"']{name}[\"'][ \t]*(?:[,\]]|$)"
@@ -159,6 +166,16 @@ def _pins(kind: int, text: str, package: str) -> Iterator[tuple[int, str]]:
         yield from _tags(r"(?mi)^FROM[ \t]+(?:--\S+[ \t]+)?", text, package)
     if kind == _PROJECT:
         yield from _own(text, name)
+
+
+def _clones(name: str) -> list[str]:
+    """Return the patterns of commands that take a package from a tag of its repository."""
+    home = rf"/{name}(?:\.git)?(?![\w.-])"
+    return [
+        rf"(?mi)^[^#\n]*git\+https?://[\w./-]*{home}@{_NUMBER}",
+        rf"(?mi)^[^#\n]*{_CLONE}(?:-b|--branch)[ \t=]+{_NUMBER}[^\n]*{home}",
+        rf"(?mi)^[^#\n]*{_CLONE}{home}{_NEXT}{_NUMBER}",
+    ]
 
 
 def _exact(kind: int, text: str, package: str) -> Iterator[tuple[int, tuple[float, ...]]]:

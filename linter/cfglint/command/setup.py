@@ -39,7 +39,8 @@ _MOST_TARGETS = 200
 _LOCKS = ("uv.", "poetry.", "pdm.")
 _PINNING = (*_LOCKS, "requirements", "constraints", "pyproject.", "environment", "conda", "env.")
 _CONDA = tuple(f"{sign}env{end}" for sign in "_.-" for end in (".yml", ".yaml"))  # train_env.yml
-_TORCH, _PROJECT = "torch", "pyproject.toml"
+_TORCH, _PROJECTS = "torch", frozenset(("pyproject.toml", "setup.py", "setup.cfg"))
+_GUIDE = "readme"
 _PARTS = ("requirements", "setup")  # folders of a project that may have them
 _MOST_PINS = 40  # files of a folder that are looked into
 _CHUNK = 8  # files that a process takes at once
@@ -209,7 +210,7 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
 
 
 # ── versions that files beside a config pin ────────────────────────────────────────────────────────────────
-_INSTALLS = "pip install"
+_INSTALLS = ("pip install", "git clone")
 
 
 class Pins:
@@ -235,7 +236,7 @@ class Pins:
             tagged = of_image(file.text, framework)
             if tagged is not None:
                 return tagged[0], f"{file.path}:{tagged[1]}"
-        if _INSTALLS in file.text and file.format in ("shell", "notebook"):
+        if file.format in ("shell", "notebook") and any(each in file.text for each in _INSTALLS):
             from cfglint.command.pins import of_installs
 
             installed = of_installs(file.text, framework)
@@ -255,7 +256,7 @@ class Pins:
             found = next(filter(None, (self._inside(each, framework, by) for each in (at, *parts))), None)
             if found is not None:
                 return found
-            if at == top or (framework == _TORCH and _PROJECT in names):
+            if at == top or (framework == _TORCH and not _PROJECTS.isdisjoint(names)):
                 break  # what a project lies in does not pin its PyTorch
         return None
 
@@ -282,7 +283,11 @@ class Pins:
             likely = [
                 n
                 for n in names
-                if (n.startswith(_PINNING) and n.endswith(marks)) or n.endswith(_CONDA) or "ockerfile" in n
+                if (n.startswith(_PINNING) and n.endswith(marks))
+                or n.endswith(_CONDA)
+                or "ockerfile" in n
+                or n in _PROJECTS
+                or (n.lower().startswith(_GUIDE) and n.endswith(".md"))
             ]
             self._folders[folder] = below, sorted(likely)[:_MOST_PINS]
         return self._folders[folder]

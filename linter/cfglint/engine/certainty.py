@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from cfglint.engine.ages import spares
 from cfglint.engine.describe import names_of, paths_of, traces
 from cfglint.engine.judge import decides
 from cfglint.lang.tree import paths_in
@@ -14,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.trace import Trace
     from cfglint.engine.describe import Origins
-    from cfglint.engine.subject import Judged
+    from cfglint.engine.subject import Judged, Verdict
     from cfglint.lang import tree as t
 
 _COUNTS = frozenset({"num_nodes", "gpus_per_node", "num_gpus"})
@@ -34,6 +35,9 @@ _REFUSED = {
 _OLDER = "This was checked against {} {} and later, and may differ in {}."
 _OWN = "The repository has a package {} of its own, in {}, which may differ from what was released."
 _UNTOLD = "Nothing here says which version of {} reads it: name it with --framework, or pin it."
+_AGED = (
+    "Of {0} {1} it may not be true, and nothing here says which version is used: name it with --framework."
+)
 _HIDDEN = "cfglint cannot read the flags in {}, which may say otherwise."
 _UNUSED = "No program, script or requirement of the repository names {0}; another program may read this."
 _GIVEN = "A launch of the repository gives {} itself."
@@ -122,6 +126,12 @@ def _by_version(judged: Judged, rule: t.Rule) -> str:
     if version >= checked or any(limits):
         return ""
     return _OLDER.format(subject.framework, spelled(checked), spelled(version))
+
+
+def by_age(verdict: Verdict, judged: Judged) -> str:
+    """Say that an error may be none in an older release, which may read the document as well."""
+    release = spares(verdict.rule, judged) if verdict.truth is False else None
+    return "" if release is None else _AGED.format(judged.subject.framework, spelled(release))
 
 
 def _is_of_versions(rule: t.Rule, judged: Judged) -> bool:

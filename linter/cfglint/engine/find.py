@@ -8,7 +8,7 @@ from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Sequence, dotted
 from cfglint.engine.arithmetic import arithmetic
-from cfglint.engine.certainty import doubt
+from cfglint.engine.certainty import by_age, doubt
 from cfglint.engine.describe import Evaluator, Origins, names_of, paths_of, show_value, traces
 from cfglint.engine.judge import decides, is_of_gpus
 from cfglint.engine.likelihood import as_shown, at_worst, is_likely
@@ -83,8 +83,9 @@ class Finder:
         possible = verdict.truth is not False or (case is not None and case.usual)
         if possible and decides(verdict.rule) and not self._is_likely(rule, self.origins(judged)):
             return
+        aged = by_age(verdict, judged) if rule.level == "error" and not possible else ""
         for spot in self._spots(rule, judged):
-            finding = self._finding(rule, judged, spot, possible=possible, target=target)
+            finding = self._finding(rule, judged, spot, possible=possible, aged=aged, target=target)
             yield Found(judged, verdict, finding, spot)
 
     def _spots(self, rule: t.Rule, judged: Judged) -> Iterator[_Spot]:
@@ -133,13 +134,15 @@ class Finder:
         return None
 
     def _finding(
-        self, rule: t.Rule, judged: Judged, spot: _Spot, *, possible: bool, target: str | None
+        self, rule: t.Rule, judged: Judged, spot: _Spot, *, possible: bool, aged: str, target: str | None
     ) -> Finding:
         """Return a finding without what it says."""
         origins = self.origins(judged)
         lower, other = doubt(rule, judged, origins, _lists(rule))
         if possible:
             lower = max(lower, 1) + (not decides(rule) and not self._is_likely(rule, origins))
+        if aged:
+            lower, possible, other = max(lower, 1), True, f"{other} {aged}".strip()
         return Finding(
             Place(judged.subject.document.file.path, *spot.span),
             rule.code,

@@ -10,6 +10,7 @@ import re
 
 from cfglint.document.foreign import starts_own
 from cfglint.document.tree import Mapping
+from cfglint.engine.ages import came
 from cfglint.engine.entries import blocks_of, has_words
 from cfglint.record import Record, field
 from cfglint.schema.judge import closed, keys_of, knows, takes
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from cfglint.document.trace import Trace
     from cfglint.document.tree import Entry
+    from cfglint.engine.ages import Came
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
     from cfglint.lang import tree as t
@@ -63,7 +65,10 @@ class Consumer(Record):
             if not there and not self._may_be_added(path):
                 return False  # ++ would put it where no line of the program reads it
             there = True  # and where it is not, ++ says so
-        if not there and (closed(framework, view, path) or self._lacks_field(path)):
+        newer = self.came(path)
+        if (newer is not None and newer.surely) or (
+            not there and (closed(framework, view, path) or self._lacks_field(path))
+        ):
             return False
         return takes(framework, view, path, value)
 
@@ -130,6 +135,15 @@ class Consumer(Record):
         steps = zip(("", *path), path, strict=False)  # each with the section that it is in
         new = ((name, str(section)) for i, (section, name) in enumerate(steps, 1) if not view.has(path[:i]))
         return not all(has_field(name, section) for name, section in new if isinstance(name, str))
+
+    def came(self, path: Steps) -> Came | None:
+        """Return what a key came with that is not there, where its reader is older or may be."""
+        view = self.subject.view
+        if view.has(path) or view.hangs(path) is not None or path[0] == "launch":
+            return None
+        release = came(self.subject, path)
+        plain = release is None or not self.flags or self._of_hydra
+        return release if plain or self._accepted(path, None) is not True else None
 
     def offers(self, path: Steps, binding: t.Binding) -> bool:
         """Whether a key that is not there can be given: a program need not have all flags of its kind."""

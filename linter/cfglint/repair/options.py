@@ -32,6 +32,7 @@ from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
 from cfglint.repair.machines import Machines
 from cfglint.repair.nearly import nearly_keeps
+from cfglint.repair.newer import for_a_newer
 from cfglint.repair.others import for_a_launcher, for_several
 from cfglint.repair.price import beyond_hosts, points, regroups
 from cfglint.repair.reasoned import for_people
@@ -158,6 +159,7 @@ class Options(Record):
             if value is None and any(other[name][1] is ABSENT for other in ways if name in other):
                 option.cost += READER
         for_several(option, definitions, self.writer, self._apart)
+        for_a_newer(option, self.writer)
         return option
 
     def _apart(self, option: Option) -> bool:
@@ -261,6 +263,7 @@ class Options(Record):
         option.factors = frozenset(chain.from_iterable(each.factors for each in definitions))
         for_several(option, definitions, self.writer, self._apart)
         self._for_a_job(option)
+        for_a_newer(option, self.writer)
         if all(written.path != _LAUNCHER_STEPS for written in option.written):
             for_a_launcher(option, self.judged.subject.view)
         option.effects = list(dict.fromkeys(filter(None, option.effects)))

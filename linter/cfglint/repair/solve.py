@@ -1,9 +1,8 @@
 """From broken rules to repairs that are written and proven: one for several rules, the safest first.
 
 Rules that share no knob are fixed apart: the cheapest repairs of each are then the cheapest of all. Where
-they share knobs, one search fixes them together, so that a move which serves two of them is paid once.
-Whether what was found apart also holds together is checked at the end; where it does not, it is searched
-together after all.
+they share knobs, or what was found apart does not hold together, one search fixes them together, so that a
+move which serves two of them is paid once.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from cfglint.repair.batch_job import with_job
 from cfglint.repair.found import Repair
 from cfglint.repair.leftover import left_of
 from cfglint.repair.machines import waits_for_others
+from cfglint.repair.newer import refused_by
 from cfglint.repair.options import Options
 from cfglint.repair.price import gives_other_gpus, lays_out, regroups, serves_on_fewer
 from cfglint.repair.relax import beside, cut
@@ -316,7 +316,7 @@ class Solver(Record):
         writable = all(option.writable for option in repair.options)
         plain = self.writer(goals[0].judged).patch(repair.written) if writable else None
         patch, repair = with_job(plain, repair, self.watched, self.trials)
-        sure = repair.sure
+        sure, refused = repair.sure, ""
         if patch is not None:
             removes = any(change.removed for change in patch.changes)
             mended = {(goal.judged, goal.code) for goal in goals if not goal.held}
@@ -332,14 +332,15 @@ class Solver(Record):
             if any(option.several for option in repair.options) and not self.trials.spares(patch.edits):
                 return None
             sure = sure or proven(sure=True)
+            refused = refused_by(self.trials, patch.edits, self.watched)
         memory = any(goal.code.startswith("MEM") and goal.compiled.level == "error" for goal in goals)
         sure = sure and not any(self._blind(repair, judged, memory=memory) for judged in self.watched)
-        results, left = self._results(repair), left_of(repair, patch, self.watched, self.trials, self.writer)
-        alone = waits_for_others(repair, goals)
-        if left or alone:
-            sure, last = False, repair.options[-1]
-            risk = worse(last.risk, "optimization") if alone else last.risk
-            told = replace(last, risk=risk, effects=[*last.effects, *filter(None, (left, alone))])
+        left = left_of(repair, patch, self.watched, self.trials, self.writer)
+        alone, results = waits_for_others(repair, goals), self._results(repair)
+        if said := [*filter(None, (left, alone, refused))]:
+            sure, last = sure and not (left or alone), repair.options[-1]
+            risk = worse(last.risk, "optimization") if alone or refused else last.risk
+            told = replace(last, risk=risk, effects=[*last.effects, *said])
             repair = replace(repair, options=(*repair.options[:-1], told))
         return replace(repair, goals=tuple(goals), patch=patch, only=only, results=results, sure=sure)
 
@@ -366,9 +367,7 @@ class Solver(Record):
     def best(self, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
         """Return the cheapest repair that is safe, else the cheapest that is allowed at all."""
         safe = self.cheapest(goals, replace(allowed, unsafe=False, limit=min(allowed.limit, SAFE_LIMIT)))
-        if safe is not None or not allowed.unsafe:
-            return safe
-        return self.cheapest(goals, allowed)
+        return safe if safe is not None or not allowed.unsafe else self.cheapest(goals, allowed)
 
     def mends(self, options: Sequence[Option], goals: Sequence[Goal]) -> bool:
         """Whether moves that were found apart reach all goals together, and harm nothing."""

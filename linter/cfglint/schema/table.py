@@ -49,7 +49,7 @@ _KINDS = {
 KIND = {bool: BOOL, int: INT, float: FLOAT, str: TEXT, type(None): NULL}  # of a plain value
 _LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _READ = {"type", "enum", "properties", "additionalProperties", "items", "anyOf", "$ref", "x-cfglint"}
-_NOTES = {"$schema", "$comment", "$defs", "title", "default", "deprecated"}
+_NOTES = {"$schema", "$comment", "$defs", "title", "default", "deprecated", "x-since"}
 _EVERY: Node = (EVERYTHING, None, None, None, ANY, ANY, "")
 
 
@@ -59,6 +59,8 @@ class Table(Value):
     ``programs`` are those of launch scripts that take these keys. ``unless`` are keys whose value, like a
     pattern (unlike, after a "!"), means that other classes' keys may be there. People change the code of
     what is ``forked`` for their projects, so an unknown key may be theirs; a library's keys are fixed.
+    ``since`` has the releases that keys came with, by the dotted key; what lies below one came with it, or
+    later, as it says itself, and what is not there came with the first version that the schema was read from.
     """
 
     nodes: tuple[Node, ...]
@@ -66,6 +68,12 @@ class Table(Value):
     programs: tuple[str, ...]
     unless: tuple[tuple[str, str], ...]
     forked: bool
+    since: Mapping[str, tuple[float, ...]]
+
+    def came(self, path: Path) -> tuple[float, ...] | None:
+        """Return the release that a key came with; None of the oldest keys, and of those that are unknown."""
+        names = (".".join(map(str, path[:i])) for i in range(len(path), 0, -1))
+        return next((self.since[name] for name in names if name in self.since), None)
 
     def at(self, path: Path) -> Node | None:
         """Return what the value of a key may be; None where the schema does not know the key."""
@@ -123,7 +131,7 @@ def table(name: str) -> Table | None:
         import json
 
         table = compiled(json.loads(files.shipped_text(path)))
-        return table.nodes, table.loader, table.programs, table.unless, table.forked
+        return table.nodes, table.loader, table.programs, table.unless, table.forked, table.since
 
     return Table(*cached(f"schema-{name}", {path: key}, build))  # type: ignore[misc]
 
@@ -143,7 +151,16 @@ def compiled(schema: Mapping[str, Any]) -> Table:
     compiler.nodes[0] = compiler.nodes[compiler.node(schema)]
     unless = tuple((key, pattern) for key, pattern in marks.get("unless", ()))
     programs, forked = tuple(marks.get("programs", ())), marks.get("forked", False)
-    return Table(tuple(compiler.nodes), marks.get("loader", ""), programs, unless, forked)
+    since = {key: _release(name) for name, keys in schema.get("x-since", {}).items() for key in keys}
+    return Table(tuple(compiler.nodes), marks.get("loader", ""), programs, unless, forked, since)
+
+
+def _release(text: str) -> tuple[float, ...]:
+    """Return the version "0.4.0" as rules compare it, or what was developed after it: "0.4.0+"."""
+    numbers = tuple(int(part) for part in text.removesuffix("+").split("."))
+    while numbers and numbers[-1] == 0 and not text.endswith("+"):
+        numbers = numbers[:-1]
+    return (*numbers, float("inf")) if text.endswith("+") else numbers
 
 
 class _Compiler:
