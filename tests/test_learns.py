@@ -214,6 +214,30 @@ def test_trainers_with_an_engine_do_not_say_how_those_without_take_groups(
     assert told in capsys.readouterr().out
 
 
+WHEN_TOLD = """
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+
+(training_args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+trainer = Trainer(args=training_args)
+if training_args.do_train:
+    trainer.train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "batch"), [("--do_train", True), ("--do_eval", False), ("--do_train False", False)]
+)
+def test_a_program_that_trains_when_told_has_no_batch_otherwise(flags, batch, tmp_path, monkeypatch, capsys):
+    (tmp_path / "train.py").write_text(WHEN_TOLD, "utf-8")
+    given = f"--output_dir out --bf16 --per_device_train_batch_size 1 --gradient_accumulation_steps 2 {flags}"
+    (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node=8 train.py {given}\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "run.sh", "--gpu", "h200:2", "--framework", "transformers"]) == 1
+    told = capsys.readouterr().out
+    assert "--nproc_per_node to 2" in told
+    assert ("gradient_accumulation_steps to 8" in told) is batch
+
+
 WEIGHED = """
 from transformers import HfArgumentParser, Trainer, TrainingArguments
 

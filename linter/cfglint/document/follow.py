@@ -101,6 +101,9 @@ def follow(document: Document, library: Library) -> None:
         _note(head, node, "trains_one", "true")
     _note_step(started, library, head)
     _note_groups(document, started, library, head)
+    loaded, saved = (target(child(document.root, name)) for name in ("load", "save"))
+    if isinstance(loaded, Scalar) and isinstance(saved, Scalar) and loaded.text == saved.text:
+        _note(head, node, "resumes", "true")  # whatever the script's variable is
     _note_hybrid(document, started, library, head)
     trainer = started.trainer[1] if started.trainer is not None else None
     if trainer is None or not is_known(trainer):  # what it does with these is not followed

@@ -53,6 +53,8 @@ def is_even(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool
 
 def partners_of(judged: Judged, knob: t.Knob) -> tuple[tuple[str, ...], str]:
     """Return what may keep a batch, and why the micro-batch may grow for that; empty where it may not."""
+    if judged.values["trains"] is False:
+        return (), ""
     if judged.subject.view.has(COUNTS_MICRO):
         return (() if knob.name == _MICRO else (_MICRO,)), _COUNTED
     if knob.name in _PROCESSES and judged.values["hf.in_groups"] is True:

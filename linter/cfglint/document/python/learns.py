@@ -76,6 +76,7 @@ _PREPARES_FEW = re.compile(
 _FEEDS_ITSELF = re.compile(r"\b(?:\w*embed\w*|hidden_states)\.requires_grad(?:_\(|\s*=\s*True)")
 # Liger's kernels, which a program puts into a model's code by itself, its fused loss among them.
 _LIGER = re.compile(r"(?m)^apply_liger_kernel_to_\w+\((?![^()]*fused_linear_cross_entropy\s*=\s*False)")
+_WHEN_TOLD = re.compile(r"(?m)^[ \t]*if (?:training_args|train_args|args)\.do_train\b")
 _REMOTE = re.compile(r"\btrust_remote_code\s*=\s*(?!False)")
 _USED = re.compile(r"find_unused_parameters|use_reentrant")
 # A file that a program writes what it was told to, and one that it reads.
@@ -231,6 +232,11 @@ def applies_liger(program: File, project: Modules) -> bool:
     return any(_LIGER.search(text) for _, text in _texts(program, project))
 
 
+def trains_when_told(program: File, _: Modules) -> bool:
+    """Whether a program trains where do_train says so, as those of transformers' examples do."""
+    return _WHEN_TOLD.search(program.text) is not None
+
+
 def _wraps(program: File, project: Modules, mended: re.Pattern[str]) -> bool:
     texts = [text for _, text in _texts(program, project)]
     return any(map(_WRAPS.search, texts)) and not any(map(mended.search, texts))
@@ -300,4 +306,5 @@ ASKED = {  # of a program and its modules, each once
     "starves_unless_quantized": starves_unless_quantized,
     "finds_unused": finds_unused,
     "applies_liger": applies_liger,
+    "trains_when_told": trains_when_told,
 }
