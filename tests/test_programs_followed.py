@@ -304,3 +304,12 @@ def test_parts_that_are_tuned_each_in_its_way(cfglint, folder, llm, rank, lowest
     length = facts["seq_len"]
     assert facts["lora_rank"] == rank
     assert (length[0] if isinstance(length, list) else length) == lowest
+
+
+@pytest.mark.parametrize(("full", "rank"), [("", 64), ("True", 0), ("False", 64)])
+def test_a_switch_for_full_training_turns_adapters_off(cfglint, folder, full, rank):
+    source = LAYOUTS["one file"]["tune.py"]
+    files = {"tune.py": source.replace("use_lora: bool = False", "full_finetune: bool = False")}
+    files["tune.py"] = files["tune.py"].replace("if args.use_lora:", "if not args.full_finetune:")
+    facts, _ = read(cfglint, folder, files, f"--lora_r 64 {'--full_finetune ' * bool(full)}{full}")
+    assert facts["lora_rank"] == rank
