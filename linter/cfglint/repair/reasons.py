@@ -428,9 +428,9 @@ def _stuck(solver: Solver, way: Repair, broken: Sequence[str]) -> Iterator[str]:
 def _aside(solver: Solver, group: Group, way: Repair) -> str:
     """Say what stands against a way that breaks nothing here: other parts of the file, or other errors."""
     judged, facts = group.goals[0].judged, combined(way.options) or {}
-    patch = solver.writer(judged).patch(way.written)
-    if any(option.several for option in way.options) and patch and not solver.trials.spares(patch.edits):
-        return "another part of this file reads what is set, and breaks a rule with it"
+    patch, several = solver.writer(judged).patch(way.written), any(one.several for one in way.options)
+    if several and patch and (told := solver.trials.broken_beside(patch.edits)):
+        return told
     after = solver.trials.values(judged, facts)
     standing = [
         verdict.rule.code

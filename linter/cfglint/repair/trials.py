@@ -16,6 +16,7 @@ from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
 from cfglint.record import Record, field
+from cfglint.repair import aside
 from cfglint.repair.base import GPUS, SOME_GPUS, Base
 from cfglint.repair.estimate import may_fit
 from cfglint.repair.invert import ABSENT, Written
@@ -296,21 +297,11 @@ class Trials(Record):
 
     def spares(self, edits: tuple[Edit, ...]) -> bool:
         """Whether edits break nothing in the other documents of the file that held."""
-        own = self.subject.document
-        aside = self.run.but()  # with a report of its own
-        for subject in aside.subjects(own.file, judge_broken=False):
-            if subject.document.index == own.index:
-                continue
-            again = edited(subject.document, edits)
-            if again is None:
-                return False
-            before, after = _broken(aside, subject), _broken(aside, aside.subject(again, subject.framework))
-            stopped = {code for code in before if code[2] == "error"}
-            if stopped and {code for code in after if code[2] == "error"} <= stopped:
-                continue  # it does not run as it is either
-            if not after <= before:
-                return False
-        return True
+        return next(aside.broken(self.run, self.subject.document, edits), None) is None
+
+    def broken_beside(self, edits: tuple[Edit, ...]) -> str:
+        """Say what edits break in another document of the file that held; nothing where they do not."""
+        return aside.told(self.run, self.subject.document, edits)
 
     def recognised(self, edits: tuple[Edit, ...]) -> bool:
         """Whether a document without some keys is still known to be its framework's."""
@@ -378,17 +369,6 @@ def counts_gpus(needed: object) -> bool:
 def on_some_numbers(values: Values, needed: object) -> list[Values]:
     """Return facts on one and on eight GPUs, where what is needed rests on a number that nobody says."""
     return [values.but(number) for number in SOME_GPUS] if counts_gpus(needed) else [values]
-
-
-def _broken(run: Run, subject: Subject) -> set[tuple[str | None, str, str]]:
-    """Return the rules that are broken for certain: on which targets, and how bad that is."""
-    judgements = run.judged(subject)
-    return {
-        (each.name, v.rule.code, v.rule.level)
-        for each in judgements
-        for v in each.verdicts
-        if v.truth is False
-    }
 
 
 class Goal(Record):
