@@ -11,6 +11,12 @@ COMMAND = (
     "torchrun --nproc_per_node=8 train.py --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name a/b "
     "--max_seq_length 512 --gradient_accumulation_steps 2"
 )
+VERL = (
+    "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size=64 "
+    "actor_rollout_ref.model.path=$MODEL actor_rollout_ref.actor.strategy=fsdp "
+    "actor_rollout_ref.actor.ppo_mini_batch_size=64 actor_rollout_ref.rollout.name=vllm "
+    "actor_rollout_ref.actor.use_dynamic_bsz=True trainer.nnodes=1 trainer.n_gpus_per_node=8"
+)
 
 
 @pytest.mark.parametrize(
@@ -116,3 +122,23 @@ def test_gpus_that_are_there_are_enough_for_the_job_that_is_given_them() -> None
     text = apply_edits(RAY, fix.edits)
     assert "CUDA_VISIBLE_DEVICES=0,1 " in text
     assert "trainer.n_gpus_per_node=2 " in text
+
+
+def test_sizes_that_a_script_exports_stay() -> None:
+    command = "torchrun --nproc_per_node 8 train.py --lr 1e-5 --micro-batch-size 4 --global-batch-size 96"
+    own = "--tensor_model_parallel_size $TP"  # which rules judge
+    fix = found_in(f"export LLM_TP=4 VISION_TP=2 EPOCHS=9 TP=2\n{command} {own}\n", "l40s:4")["DOC104"].fix
+    assert fix is not None
+    assert fix.certainty == "may"
+    assert "; LLM_TP 4 and VISION_TP 2 stay, for more GPUs than there are" in fix.effect
+    assert all(each.same for each in fix.results if each.name == "effective batch")
+    fix = found_in(f"export LLM_TP=2\n{command}\n", "l40s:4")["DOC104"].fix
+    assert fix is not None
+    assert "LLM_TP" not in fix.effect
+
+
+def test_a_micro_batch_of_all_gpus_grows_on_each() -> None:
+    more = " actor_rollout_ref.rollout.log_prob_micro_batch_size=80"
+    fix = found_in(f"{VERL}{more}\n", "l40s:4")["PAR190"].fix
+    assert fix is not None
+    assert "log_prob_micro_batch_size 80 is shared out among all GPUs: 20 on each then, not 10" in fix.effect

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import re
 from itertools import islice
+from math import prod
 
+from cfglint.document.shell.handed import SIZES
 from cfglint.document.shell.processes import below, text_at, whole
 from cfglint.document.spoken import spoken
 from cfglint.document.tree import Mapping, nodes_with_paths
+from cfglint.engine.memory import bounds_of
 from cfglint.lang.types import is_number
+from cfglint.lang.values import INF
 from cfglint.repair.alike import alike
 from cfglint.repair.beside import taken_beside
 from cfglint.repair.price import regroups, serves_on_fewer
@@ -42,6 +46,7 @@ _LAUNCH = "launch"  # under which a command is read once more
 _CONFIG = (_LAUNCH, "flags", "config_file")
 _DEEPSPEED = "deepspeed_config"
 _FILE = f"{_DEEPSPEED}_file"
+_LOGPROBS = ("actor_rollout_ref", "rollout", "log_prob_micro_batch_size")  # verl's
 _BATCHES = (  # where an accelerate config or command names a DeepSpeed file, and what else says its steps
     ((_DEEPSPEED, _FILE), (_DEEPSPEED,)),
     ((*_CONFIG, _DEEPSPEED, _FILE), (*_CONFIG, _DEEPSPEED)),
@@ -58,8 +63,10 @@ def left_of(
 ) -> str:
     """Say what of a repaired document is still for more GPUs than there are, with all that moves along."""
     facts = combined(repair.options) or {}
-    if patch is None or not (regroups(facts) or any(serves_on_fewer(facts, each.values) for each in watched)):
+    if not (regroups(facts) or any(serves_on_fewer(facts, each.values) for each in watched)):
         return ""
+    if patch is None:  # what people are to do
+        return next(filter(None, (_of_job(each, _most(each) or 0) for each in watched)), "")
     after = trials.judged_after((*patch.edits, *alike(trials, patch.own).edits)) or ()
     pairs = ((old, new) for old, new in zip(trials.judgements, after, strict=False) if old in watched)
     return next(filter(None, (left_over(old, new, writer(old), trials) for old, new in pairs)), "")
@@ -67,21 +74,48 @@ def left_of(
 
 def left_over(before: Judged, after: Judged, writer: Writer, trials: Trials) -> str:
     """Say what of a repaired document is for more GPUs than there are, or for those of before."""
-    there = before.values["gpu.count"]
-    nodes = before.values["gpu.nodes"]
-    if not is_number(there):
+    most = _most(before)
+    if most is None:
         return ""
-    most = int(there) * (int(nodes) if is_number(nodes) else 1)
-    told = list(islice(_larger(after, most, writer), _TOLD))
-    elsewhere = list(islice(_of_other_commands(after, most, trials), _TOLD))
+    handed = list(islice(_handed(after, most), _TOLD))
+    told = [*handed, *islice(_larger(after, most, writer), _TOLD - len(handed))]
+    elsewhere = list(islice(_of_other_commands(after, most, trials), _TOLD - len(handed)))
     told += [each for each in elsewhere if each not in told]
     stays = "stays" if len(told) == 1 and not told[0].startswith("the ") else "stay"
-    by_hand = ": change that by hand" if elsewhere else ""
+    by_hand = ": change that by hand" if elsewhere or handed else ""
     sizes = f"{' and '.join(told)} {stays}, for more GPUs than there are{by_hand}" if told else ""
-    asked = after.subject.view.get((_LAUNCH, "job", "gpus"))
-    more = is_number(asked) and asked > most
-    job = f"the file still asks for {asked} GPUs: change that by hand" if more else ""
-    return "; ".join(filter(None, (sizes, job, _of_deepspeed(before, after), _of_gpus_beside(after))))
+    return "; ".join(
+        filter(
+            None,
+            (
+                *(sizes, _of_job(after, most), _of_deepspeed(before, after), _of_gpus_beside(after)),
+                _of_logprobs(before, after),
+            ),
+        )
+    )
+
+
+def _most(judged: Judged) -> int | None:
+    """Return how many GPUs a target has; None where nobody says."""
+    there, nodes = judged.values["gpu.count"], judged.values["gpu.nodes"]
+    return int(there) * (int(nodes) if is_number(nodes) else 1) if is_number(there) else None
+
+
+def _of_job(judged: Judged, most: int) -> str:
+    """Say that a batch script asks for more GPUs than there are."""
+    asked = judged.subject.view.get((_LAUNCH, "job", "gpus"))
+    more = 0 < most < asked if is_number(asked) else False
+    return f"the file still asks for {asked} GPUs: change that by hand" if more else ""
+
+
+def _handed(judged: Judged, most: int) -> Iterator[str]:
+    """Yield the sizes that a script exports to its program, where all together are for more GPUs."""
+    sizes = below(judged.subject.document.root, _LAUNCH, SIZES)
+    entries = sizes.entries if isinstance(sizes, Mapping) else {}
+    known = [(name, size) for name in entries if (size := whole(below(sizes, name)) or 0) > 1]
+    gpus = [(name, size) for name, size in known if "GPU" in name and size > most]
+    share = [(name, size) for name, size in known if "GPU" not in name]
+    yield from (f"{name} {size}" for name, size in gpus + (share if prod(n for _, n in share) > most else []))
 
 
 def _larger(judged: Judged, most: int, writer: Writer) -> Iterator[str]:
@@ -154,6 +188,21 @@ def _of_deepspeed(before: Judged, after: Judged) -> str:
             name = str(view.get(file)).rpartition("/")[2]
             return f"{name} keeps train_batch_size {was:g}: write {now:g} there by hand, or it stops"
     return ""
+
+
+def _of_logprobs(before: Judged, after: Judged) -> str:
+    """Say that a micro-batch of all GPUs is larger on each of fewer, whose memory nobody knows."""
+    view, name = after.subject.view, _LOGPROBS[-1]
+    said, need = view.get(_LOGPROBS), bounds_of(after.values["trainer.likely"])
+    was, now = (each.values["logprob_micro_batch_size"] for each in (before, after))
+    if not (is_number(said) and is_number(was) and is_number(now)) or (need is not None and need[1] < INF):
+        return ""
+    if not 0 < was < now:
+        return ""
+    less = max(1, int(said * was // now))
+    return (
+        f"{name} {said:g} is shared out among all GPUs: {now:g} on each then, not {was:g}; {less} keeps that"
+    )
 
 
 def _of_gpus_beside(after: Judged) -> str:

@@ -48,7 +48,7 @@ from cfglint.document.shell.words import (
     Word,
     hidden_flags,
 )
-from cfglint.document.shell.workers import tell_kept, tell_workers
+from cfglint.document.shell.workers import tell_gpus
 from cfglint.document.tree import (
     Alias,
     Composite,
@@ -125,8 +125,7 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
         commands.append(Beside(reader.head, reader.visible, running, command.repeated))
     part(documents)
     tell_beside(commands)
-    tell_workers(heads, runner.commands)
-    tell_kept(heads, runner.commands)
+    tell_gpus(heads, runner.commands)
     return documents
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from cfglint.document.shell.handed import tell_sizes
 from cfglint.document.shell.processes import VISIBLE
 from cfglint.document.shell.programs import given_before
 from cfglint.document.tree import Composite, Entry, Mapping, Scalar
@@ -58,6 +59,13 @@ def worked_on(commands: Sequence[Command]) -> list[tuple[int, ...]]:
         gpus = command.turns or (() if own is None else (own,))
         worked.append(gpus if all(_SHELLS.search(word.spelled) for word in command.outer) else ())
     return worked
+
+
+def tell_gpus(heads: Sequence[tuple[int, Mapping]], commands: Sequence[Command]) -> None:
+    """Say of commands what a script says of GPUs beside them."""
+    tell_workers(heads, commands)
+    tell_kept(heads, commands)
+    tell_sizes(heads, commands)
 
 
 def tell_workers(heads: Sequence[tuple[int, Mapping]], commands: Sequence[Command]) -> None:
