@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cfglint.cli import main
 from cfglint.repair.sized import beyond
 from found import found_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VERL = (
     "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size=64 "
@@ -29,6 +34,9 @@ LAUNCH = (
         ("run_qwen2.5-32b_megatron.sh", "32.0B weights (by the file's name)"),
         ("run_qwen3-1.7b_megatron.sh", ""),
         ("run_30b_tokens.sh", ""),
+        ("run_megatron_32b.sh", "32.0B weights (by the file's name)"),
+        ("run_c4_32b.sh", ""),  # how much data
+        ("run_megatron_200b.sh", ""),  # more than the file's own 8 GPUs could ever keep
         ("run.sh", ""),
     ],
 )
@@ -145,3 +153,52 @@ def test_a_teacher_takes_its_part(teacher: str, kept: bool) -> None:
     finding = found_in(f"{LAUNCH.replace('Meta-Llama-3-8B', 'Llama-1B')} {teacher}\n", "rtx-3090:2")["DOC104"]
     assert (finding.fix is not None) == kept
     assert kept or "beside 56 GiB of a teacher's 30.0B weights, and 2 GPUs have 47 GiB" in finding.unfixed
+
+
+SHAPE = (
+    "--num-layers 40 --hidden-size 6144 --num-attention-heads 48 --seq-length 2048 "
+    "--max-position-embeddings 2048 --micro-batch-size 1 --bf16"
+)
+MEGATRON = "torchrun --nproc_per_node 8 {} --tensor-model-parallel-size 8 --use-distributed-optimizer {}"
+
+
+@pytest.mark.parametrize(
+    ("program", "flags", "told"),
+    [
+        ("pretrain_gpt.py", "", "at least 18.1B weights with their gradients take 101 GiB"),
+        ("finetune.py", "--attention-head-type multiquery", "at least 15.2B weights with their gradients"),
+        ("tasks/eval_gsm8k.py", "--num-layers 160", "at least 72.5B weights take 135 GiB in 16 bits"),
+        ("tools/convert_hf.py", "--num-layers 160", ""),  # on the host
+    ],
+)
+def test_a_shape_without_a_vocabulary_tells_the_least(program: str, flags: str, told: str) -> None:
+    command = f"{MEGATRON.format(program, SHAPE)} --tokenizer-type Own --train-iters 9 {flags}\n"
+    finding = found_in(command, "rtx-4090:4")["DOC104"]
+    assert (finding.fix is None) == bool(told)
+    assert told in finding.unfixed
+
+
+CODE = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--lr', type=float)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "kept", "told"),
+    [
+        ("model.train()\n", False, "13.0B weights (by the file's name) keeps at least 97 GiB"),
+        ("state = Config(offload_to_cpu=True)\n", False, "97 GiB"),
+        ("for p in model.parameters(): p.requires_grad = False\n", True, "97 GiB"),  # some, or all?
+        ("fully_shard(model, offload=True)\n", True, "97 GiB"),
+    ],
+)
+def test_code_that_may_keep_less_leaves_a_fix(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], code: str, kept: bool, told: str
+) -> None:
+    command = "torchrun --nproc_per_node 8 main.py --lr 1e-5 --batch_size 4 --accum_iter 8\n"
+    (tmp_path / "main.py").write_text(CODE + code)
+    (tmp_path / "sharegpt_13B.sh").write_text(command)
+    main(["check", str(tmp_path), "--no-detect", "--gpu", "rtx-3090:2", "--format", "json", "--isolated"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    finding = next(each for each in found if each["code"] == "DOC104")
+    fix = finding.get("fix")
+    assert (fix is not None) == kept
+    assert told in (fix["effect"] if fix is not None else finding["unfixed"])

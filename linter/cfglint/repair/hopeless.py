@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 WHOLE = "which each GPU holds before they are sharded"
 _SIZES = (("train_tp", "tensor"), ("pp", "pipeline"), ("cp", "context"))
+_ENGINE = (("rollout_tp", "tensor"), ("rollout_pp", "pipeline"))
 _BILLION, _MILLION = 1e9, 1e6
 _NODE = 8  # GPUs of a machine that clouds rent
 _BITS = 8  # of a byte
@@ -77,7 +78,8 @@ def laid_wider(values: Values) -> str:
     if not is_number(count):
         return ""
     there = "there is 1" if count == 1 else f"there are {int(count)}"
-    sizes = [(values[name], word) for name, word in _SIZES]
+    serves = values["trains"] is not True and values["generates"] is True
+    sizes = [(values[name], word) for name, word in (_ENGINE if serves else _SIZES)]
     known = [(int(size), word) for size, word in sizes if is_number(size) and size > 1]
     copy = prod(size for size, _ in known)
     if copy > count:
@@ -114,7 +116,7 @@ def _machines(gpus: int) -> str:
 
 def _bytes_of_weight(values: Values) -> float | None:
     """Return what a weight takes at least; None where that is not known."""
-    if values["trains"] is not True:
+    if values["trains"] is not True and values["evaluates"] is not True:
         bits = bounds_of(values["engine.bits"])
         return bits[0] / _BITS if bits is not None and bits[0] > 0 else None
     if values["quantized"] is False:
@@ -155,12 +157,19 @@ def _bytes_of(values: Values, parts: tuple[str, ...]) -> float:
     if given != (True, False, False, False):
         return 0
     sizes = [bounds_of(values[name]) for name in parts]
-    trained, whole = bounds_of(values["params.trained"]), bounds_of(values["model.params"])
-    over = spread(values) * 1.01
-    frozen = trained is None or whole is None or not 0 < whole[0] <= trained[0] * over
-    if frozen or any(size is None for size in sizes):
+    if not trains_all(values) or any(size is None for size in sizes):
         return 0
     return sum(size[0] for size in sizes if size is not None)
+
+
+def trains_all(values: Values) -> bool:
+    """Whether all weights are trained, also of a model of which only the least size is known."""
+    trained, whole = bounds_of(values["params.trained"]), bounds_of(values["model.params"])
+    if trained is None or whole is None or whole[0] <= 0:
+        return False
+    share = bounds_of(values["trained_share"]) if whole[0] < whole[1] else None
+    every = share is not None and share[0] == 1 and values["freeze_vision_tower"] is False
+    return every or whole[0] <= trained[0] * spread(values) * 1.01
 
 
 def spread(values: Values) -> float:

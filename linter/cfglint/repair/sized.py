@@ -1,4 +1,4 @@
-"""What a full fine-tune keeps where nobody knows what a job takes, against all GPUs together.
+"""What a full fine-tune keeps where nobody knows what a job takes, against all GPUs together, or an engine.
 
 Of a job whose memory is not judged, the size of its model may still be known, by its name or by those of the
 file and the run. Where its weights, gradients and moments alone are more than all GPUs have, or what each
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from itertools import chain, combinations
 
-from cfglint.document.tree import Mapping
+from cfglint.document.shell.processes import text_at
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
@@ -19,14 +19,15 @@ from cfglint.lang.values import INF
 from cfglint.record import replace
 from cfglint.repair.allowed import SAFE
 from cfglint.repair.found import Repair
-from cfglint.repair.hopeless import gpus_have, params_told, spread
+from cfglint.repair.hopeless import gpus_have, params_told, spread, too_large
 from cfglint.repair.options import Options
 from cfglint.repair.price import lays_out, regroups
+from cfglint.repair.sizes_named import size_named, teacher_named
 from cfglint.repair.together import combined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
@@ -34,28 +35,23 @@ if TYPE_CHECKING:
     from cfglint.repair.tracks import Option
     from cfglint.repair.trials import Goal
 
-_SIZE = re.compile(  # 7B, 30B-A3B, qwen30_a3b
-    r"(?i)(?<![a-z0-9.])([0-9]{1,3}(?:\.[0-9]{1,2})?)b(?![a-z0-9])|([0-9]{2,3})b?[-_]a[0-9]{1,2}b(?![a-z0-9])"
-)
-_FAMILY = re.compile(
-    r"(?i)qwen|llama|mistral|mixtral|gemma|deepseek|intern|glm|phi|moonlight|kimi|olmo|falcon|granite|vicuna"
-)
-_NAMES = (
-    *("model_path", "experiment_name", "exper_name", "run_name", "exp_name", "output_dir", "save_path"),
-    "hf_assets_path",  # torchtitan's tokenizer and checkpoint
-)
-_HOLDERS = ((), ("trainer",), ("launch", "flags"))
 # What may hold less on the GPUs than weights, gradients and moments of all parameters.
 _LESS = re.compile(
-    r"(?i)lora|peft|adapter|[48]_?bit|quant|galore|freeze|frozen|prob(?:e|ing)|offload|adafactor|muon|lion"
+    r"(?i)lora|peft|adapter|[48]_?bit|quant|galore|freeze|frozen|prob(?:e|ing)|offload|adafactor|muon|(?<![a-z])lion"
+)
+_IN_CODE = re.compile(
+    r"requires_grad_?\s*(?:=|\()\s*False|offload(?!_to_cpu)\w*\s*=\s*True|CPUAdam|(?:Adam\w*8bit|Adafactor|GaLore\w*|Lion)\("
 )
 _SWITCHED = r"(?:load_in|use|enable|with)_\w*(?:[48]_?bit|lora|peft|adapter|quant|galore)|lora_enable"
 _OFF = re.compile(rf"(?i)\w*(?:offload|(?<!un)freeze|{_SWITCHED})\w*[=: ]+[\"']?(?:false|none|null|0)\b")
+_ACTIVATIONS = re.compile(r"(?i)\w*(?:offload_activation|activations?_offload)\w*")
 _STATES_OFF = re.compile(r"(?i)\w*offload_optimizer\w*|super_?offload\w*|zerooffload\w*")  # ZeRO-Offload
-_TEACHER = re.compile(r"(?i)teacher(?:_model)?(?:_name)?(?:_or)?(?:_path)?")
-_SERVED = re.compile(r"(?i)teacher\w*(?:server|url|api|host|port|bit|quant|offload)")
-_BILLION = 1e9
 _WEIGHTS, _MOMENTS = 2.0, 4.0  # bytes of each parameter: 16 bits, and AdamW's two in 16 bits
+_BITS = 8  # of a byte
+_PACKED = 0.5  # of a weight in 4 bits
+_LARGEST = (
+    141e9  # bytes of the largest GPU that most can rent: no file asks for GPUs that cannot hold its job
+)
 _ALL = 0.99  # of the weights are trained
 _PARTS = ("weights", "gradients", "moments")
 _SHARED = ("ranks.weights", "ranks.gradients", "ranks.optimizer")  # over so many GPUs
@@ -66,45 +62,58 @@ _HALF = 0.6  # of a GPU: what leaves room for all that nobody knows
 _ROOM = 0.9  # of a GPU, a rule of thumb: more of it in states is a reason to shard more, and told to nobody
 
 
-def beyond(judged: Judged, values: Values, *, sure: bool = True, share: float = 1.0) -> str:
-    """Say that a full fine-tune keeps more than a ``share`` of all GPUs; nothing where not, or who knows.
+def beyond(
+    judged: Judged, values: Values, *, sure: bool = True, share: float = 1.0, whole: bool = False
+) -> str:
+    """Say that a job keeps more of its model than a ``share`` of all GPUs; nothing where not, or who knows.
 
-    What is not sharded, each GPU keeps whole. Without ``sure``, also of a job that may train all weights.
+    What is not sharded, each GPU keeps whole. Without ``sure``, also of a job that may train all weights, and
+    with ``whole`` of one whose code may freeze some, too.
     """
     vram, count = bounds_of(values["gpu.vram"]), values["gpu.count"]
-    need = bounds_of(values["trainer.likely"])
-    if vram is None or not is_number(count) or count < 1 or (need is not None and need[1] < INF):
+    if vram is None or not is_number(count) or count < 1 or _is_judged(values):
         return ""
-    parts = _parts(judged, values, sure=sure)
-    size, by = _size(judged, values, sure=sure) if sum(parts) else (0, "")
+    parts, trains = _parts(judged, values, sure=sure, whole=whole), values["trains"] is True
+    size, by = _size(judged, values, parts, sure=sure) if sum(parts) else (0, "")
     if not size:
         return ""
-    each, there, teacher = sum(parts), vram[1] * count, _teacher(judged)
+    each, there, teacher = sum(parts), vram[1] * count, teacher_named(judged)
     held = teacher * _WEIGHTS
     beside = f", beside {held / GIB:,.0f} GiB of a teacher's {params_told(teacher)} weights" if held else ""
-    whose = f"a full fine-tune of {params_told(size)} weights{by} keeps at least"
-    kinds = f"{_joined(parts)} ({each:g} bytes each)"
-    own = next((n for name in ("gpus_needed", "num_gpus") if is_number(n := values[name])), 0)
+    whose = f"{params_told(size)} weights{by}"
+    whose = f"a full fine-tune of {whose} keeps at least" if trains else f"{whose} take at least"
     if size * each + held > there * share:
-        told = f"{whose} {size * each / GIB:,.0f} GiB of {kinds}{beside}, and {gpus_have(there, int(count))}"
-        if own <= count:
-            return told
-        share_there = f"{(size * each + held) / own / GIB:,.0f} GiB each"
-        return f"{told}; on the {int(own)} GPUs of the file, that is at least {share_there}"
-    ranks = [_ranks(values, name, count) for name in _SHARED]
+        kinds = f"of {_joined(parts)} ({each:g} bytes each)" if trains else f"in {each * _BITS:g} bits"
+        told = f"{whose} {size * each / GIB:,.0f} GiB {kinds}{beside}, and {gpus_have(there, int(count))}"
+        own = _gpus_of_file(values)
+        share_there = f"{(size * each + held) / own / GIB:,.0f} GiB each" if own > count else ""
+        return told + (
+            share_there and f"; on the {int(own)} GPUs of the file, that is at least {share_there}"
+        )
+    ranks = [_ranks(values, name, count) if trains else count for name in _SHARED]
     on_each = size * sum(part / over for part, over in zip(parts, ranks, strict=True))
-    context = (bounds_of(values["process.context"]) or (0, 0))[0]
+    context = (bounds_of(values["process.context"]) or (0, 0))[0] if trains else 0
     if on_each + held / count <= min(vram[1] * share, vram[1] - context):
         return ""
     if held:
         beside = f", beside {held / count / GIB:,.1f} GiB of a teacher's {params_told(teacher)} weights"
-    whole = " and ".join(n for n, part, over in zip(_PARTS, parts, ranks, strict=True) if over == 1 and part)
-    told_whole = f", with {whole} whole on each" if whole else ""
+    every = " and ".join(n for n, part, over in zip(_PARTS, parts, ranks, strict=True) if over == 1 and part)
+    told_whole = f", with {every} whole on each" if every else ""
     of_process = f", {context / GIB:.1f} of them for the process itself"
     return (
         f"{whose} {on_each / GIB:,.1f} GiB on each of {int(count)} GPUs{told_whole}{beside}, and "
         f"{gpus_have(vram[1], 1, 1)}{of_process if on_each + held / count <= vram[1] else ''}"
     )
+
+
+def _is_judged(values: Values) -> bool:
+    """Whether the memory of a job's trainer is known, so that no bound of it is needed."""
+    need = bounds_of(values["trainer.likely"])
+    return values["trains"] is True and need is not None and need[1] < INF
+
+
+def _gpus_of_file(values: Values) -> float:
+    return next((n for name in ("gpus_needed", "num_gpus") if is_number(n := values[name])), 0)
 
 
 def _joined(parts: tuple[float, ...]) -> str:
@@ -120,13 +129,13 @@ def _ranks(values: Values, name: str, count: float) -> float:
 
 def share_of_each(judged: Judged, values: Values) -> float:
     """Return the bytes of a full fine-tune that each GPU keeps at least; 0 where nobody knows."""
-    need, count = bounds_of(values["trainer.likely"]), values["gpu.count"]
-    if not is_number(count) or count < 1 or (need is not None and need[1] < INF):
+    count = values["gpu.count"]
+    if not is_number(count) or count < 1 or values["trains"] is not True or _is_judged(values):
         return 0
     parts = _parts(judged, values, sure=True)
     if not sum(parts):
         return 0
-    size = _size(judged, values, sure=True)[0]
+    size = _size(judged, values, parts, sure=True)[0]
     ranks = [_ranks(values, name, count) for name in _SHARED]
     return size * sum(part / over for part, over in zip(parts, ranks, strict=True))
 
@@ -139,9 +148,10 @@ def sent_away(solver: Solver, repair: Repair, judged: Judged) -> tuple[Repair, b
     facts = combined(repair.options) or {}
     after = solver.trials.values(judged, facts)
     placed = regroups(facts) or lays_out(facts)
-    if repair.sure or not placed or not beyond(judged, after, sure=False, share=_ROOM):
-        return repair, True
-    able = not beyond(judged, after)
+    able = not placed or not (too_large(after, states=True) or beyond(judged, after))
+    if not placed or (able and (repair.sure or not beyond(judged, after, sure=False, share=_ROOM))):
+        told = beyond(judged, after, sure=False, whole=True) if placed and not repair.sure else ""
+        return (_but(repair, told) if told else repair), True
     for option in ways_away(solver, judged):
         if combined((*repair.options, option)) is None:
             continue
@@ -149,9 +159,17 @@ def sent_away(solver: Solver, repair: Repair, judged: Judged) -> tuple[Repair, b
         moved = combined(more.options) if more is not None else None
         if more is None or more.patch is None or (able and more.unsafe and not repair.unsafe):
             continue
-        if not beyond(judged, solver.trials.values(judged, moved or {}), sure=False, share=_ROOM):
+        moved_to = solver.trials.values(judged, moved or {})
+        if not (too_large(moved_to, states=True) or beyond(judged, moved_to, sure=False, share=_ROOM)):
             return more, True
     return repair, able
+
+
+def _but(repair: Repair, told: str) -> Repair:
+    """Return a repair that says what a job keeps that trains all, where its code may freeze some."""
+    last = repair.options[-1]
+    effects = [*last.effects, f"it only runs if its code trains a part of the weights: {told}"]
+    return replace(repair, options=(*repair.options[:-1], replace(last, effects=effects)))
 
 
 def hosted(solver: Solver, goals: Sequence[Goal], judged: Judged, *, by_hand: bool = False) -> Repair | None:
@@ -205,16 +223,21 @@ def _takes_off(option: Option, judged: Judged) -> bool:
     return new is True or (is_number(new) and is_number(old) and new > old)
 
 
-def _parts(judged: Judged, values: Values, *, sure: bool) -> tuple[float, ...]:
-    """Return the bytes that a full fine-tune keeps of each parameter at least; none where it may be none.
+def _parts(judged: Judged, values: Values, *, sure: bool, whole: bool = False) -> tuple[float, ...]:
+    """Return the bytes that a job keeps of each parameter at least; none where it may be none.
 
     They are those of weights, gradients, and the optimizer. Without ``sure`` a job whose file says nothing of
     adapters is taken to have none.
     """
     lora, packed = values["lora"], values["quantized"]
-    if values["trains"] is not True or lora is True or packed is True or (sure and lora is not False):
-        return ()
-    if values["optimizer_in_backward"] is True:
+    if values["trains"] is not True:
+        return (_held(values), 0.0, 0.0)
+    if (
+        lora is True
+        or packed is True
+        or (sure and lora is not False)
+        or values["optimizer_in_backward"] is True
+    ):
         return ()
     moments = 0.0 if isinstance(values["optimizer"], str) else _MOMENTS  # AdamW where nobody says another
     master = values["master_weights"] is True  # then the moments have as many bytes
@@ -227,9 +250,9 @@ def _parts(judged: Judged, values: Values, *, sure: bool) -> tuple[float, ...]:
     if not known:  # what no framework's keys say, a program may have other words for
         document = judged.subject.document
         text = document.file.text[document.start : document.end]
-        text = _OFF.sub("", text)
+        text = _ACTIVATIONS.sub("", _OFF.sub("", text))
         rest = _STATES_OFF.sub("", text)
-        if _LESS.search(rest):
+        if _LESS.search(rest) or (not whole and _codes_less(judged)):
             return ()
         if rest != text:  # the optimizer alone goes to the host
             optimizer, gradients, master = 0.0, 0.0, False
@@ -240,45 +263,35 @@ def _parts(judged: Judged, values: Values, *, sure: bool) -> tuple[float, ...]:
     return (0.0 if values["offload_params"] is not False else weights, gradients, optimizer)
 
 
-def _size(judged: Judged, values: Values, *, sure: bool) -> tuple[float, str]:
+def _held(values: Values) -> float:
+    """Return the bytes that a job which trains nothing holds of each weight on its GPUs at least."""
+    if values["evaluates"] is True:
+        return _WEIGHTS if values["quantized"] is False else 0
+    hosted, bits = bounds_of(values["rollout_cpu_offload"]), bounds_of(values["engine.bits"])
+    if values["generates"] is not True or values["trains"] is not False or (hosted and hosted[1] > 0):
+        return 0
+    return bits[0] / _BITS if bits is not None and bits[0] > 0 else _PACKED
+
+
+def _codes_less(judged: Judged) -> bool:
+    """Whether the code of a program that is here may keep less, whatever its flags say."""
+    document = judged.subject.document
+    started = document.program
+    if started is None:
+        return False
+    makes = any(text_at(document.root, "launch", name) for name in ("adapts", "quantizes"))
+    return makes or any(_IN_CODE.search(text) for text in started.program.texts())
+
+
+def _size(judged: Judged, values: Values, parts: tuple[float, ...], *, sure: bool) -> tuple[float, str]:
     """Return the size of the model, and by what it is known where that is a name; 0 without one."""
     own, trained = values["model.params"], values["params.trained"]
     if is_number(own):
         most = bounds_of(trained)
         whole = most is not None and most[0 if sure else 1] >= _ALL * own / spread(values)
-        return (own, "") if whole else (0, "")
-    texts = _texts(judged)
-    sizes = [(float(match[1] or match[2]), where) for text, where in texts for match in _SIZE.finditer(text)]
-    least, where = min(sizes, default=(0, ""))
-    return least * _BILLION, f" (by {where})" if least else ""
-
-
-def _teacher(judged: Judged) -> float:
-    """Return the size of a teacher that a job loads beside its model, by its name; 0 without one.
-
-    One that is served elsewhere, or packed, is not looked at.
-    """
-    view, root = judged.subject.view, judged.subject.document.root
-    names = root.entries if isinstance(root, Mapping) else {}
-    told = [view.get((name,)) for name in names if _TEACHER.fullmatch(name)]
-    if any(_SERVED.search(name) for name in names):
-        return 0
-    ends = [text.rstrip("/").rpartition("/")[2] for text in told if isinstance(text, str)]
-    sizes = [float(match[1] or match[2]) for text in ends for match in _SIZE.finditer(text)]
-    return min(sizes, default=0) * _BILLION
-
-
-def _texts(judged: Judged) -> Iterator[tuple[str, str]]:
-    """Yield the names that may tell a model, and whose they are: those with the name of a family."""
-    view, document = judged.subject.view, judged.subject.document
-    names: list[tuple[object, str]] = [(document.file.path.rpartition("/")[2], "the file's name")]
-    configs = [each.file for each in view.layers.files] if view.layers is not None and document.over else []
-    names += [(each.path, "its config's name") for each in configs if not _LESS.search(each.text)]
-    for holder in _HOLDERS:
-        names += [(view.get((*holder, name)), f"its {name}") for name in _NAMES]
-    names.append((judged.values["model_path"], "the model's name"))
-    yield from (
-        (text.rstrip("/").rpartition("/")[2], where)
-        for text, where in names
-        if isinstance(text, str) and _FAMILY.search(text)
-    )
+        return (own, "") if whole or values["trains"] is not True else (0, "")
+    least, where, surely = size_named(judged, _LESS)
+    gpus = _gpus_of_file(judged.values) or (INF if surely else 0)
+    if not least or least * sum(parts) > gpus * _LARGEST:
+        return 0, ""
+    return least, f" (by {where})"
