@@ -309,3 +309,18 @@ def test_an_older_trainer_averages_the_tokens_of_a_micro_batch(
     main(["check", str(tmp_path / "run.sh"), "--gpu", "a40:2", *own])
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
     assert finding["fix"]["applicability"] == applicability
+
+
+def test_a_project_in_a_folder_has_a_pytorch_of_its_own(tmp_path, monkeypatch, capsys):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "requirements.txt").write_text("torch==1.13.0\n", "utf-8")
+    own = tmp_path / "own" / "scripts"
+    own.mkdir(parents=True)
+    (own / "run.sh").write_text(
+        "torchrun --nproc_per_node 8 train.py --per_device_train_batch_size 1\n", "utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    for told in (True, False):
+        main(["check", "own/scripts/run.sh", "--no-detect", "--gpu", "h100-sxm:8"])
+        assert ("PRC125" in capsys.readouterr().out) is told
+        (tmp_path / "own" / "setup.py").write_text("from setuptools import setup\n", "utf-8")

@@ -51,7 +51,10 @@ _FIELD = r"""(?m)^[ \t]+{0}[ \t]*:[ \t]*[A-Za-z"'][^\n]*(?<!,)(?<!,\r)$"""
 _FLAG = r"""["']--{0}["']"""
 _BEGUN = r"""["']--{0}[\w-]*["']"""  # argparse takes the beginning of a flag for the flag
 _KEY = r"""(?:\bpop\(|^[A-Z_]+ = |\bkey == )["']{0}["']"""
-_ASKED = r"""\b(?:cfg|conf|config|args|\w+_(?:cfg|config|args))\.(?:get\(["'])?{0}\b(?!\()"""
+_ASKED = (
+    r"""\b(?:cfg|conf|config|args|\w+_(?:cfg|config|args))"""
+    r"""(?:\.{0}\b(?!\()|(?:\[|\.(?:get|setdefault)\()["']{0}["'])"""
+)
 
 
 class Project(Record):
@@ -283,6 +286,8 @@ def declares(code: Iterable[str], name: str, choice: str | None = None, *, begun
     (True, False)
     >>> declares(["if cfg.meta_k:"], "meta_k"), declares(["config.get('meta_k')"], "meta_k")
     (True, True)
+    >>> declares(["if config['meta_k'] == 'many':"], "meta_k", "many"), declares(["row['meta_k']"], "meta_k")
+    (True, False)
     """
     field, flag = name.replace("-", "_"), name.replace("_", "-")
     spelled = "[-_]".join(map(re.escape, field.split("_")))

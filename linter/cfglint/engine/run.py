@@ -475,7 +475,12 @@ def _misspelled(name: str, view: View, path: str) -> str:
 
 
 def unsuppressed(findings: Sequence[Finding], file: File, document: Document) -> list[Finding]:
-    """Return the findings without those that a comment of the file switches off."""
+    """Return the findings without those that a comment of the file switches off.
+
+    A file that a program writes anew, nobody edits.
+    """
+    if findings and document.generated is not None and document.generated():
+        return []
     if "cfglint:" not in file.text:
         return list(findings)
     from cfglint.document.suppressions import suppressions

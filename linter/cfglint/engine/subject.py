@@ -9,6 +9,7 @@ from functools import partial
 
 from cfglint.budget import spend
 from cfglint.document.foreign import is_foreign
+from cfglint.document.generated import is_generated
 from cfglint.document.reading import sections
 from cfglint.document.scalars import HYDRA, JSON, OMEGACONF, PYTHON, PYYAML, SHELL, TOML, UNRESOLVED
 from cfglint.document.tree import Document, Scalar
@@ -186,6 +187,7 @@ class Reading(Record):
         document.namesake = partial(project.namesake, path)
         if document.format in ("json", "yaml"):
             document.started = partial(_launched, project, path)
+            document.generated = partial(is_generated, project, path)
         if document.format == "yaml" and not block["composes"]:
             document.composed = partial(project.composed, path)
         if document.format == "yaml" and block["composes"] == "hydra":
