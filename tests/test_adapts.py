@@ -131,9 +131,9 @@ class Model:
 
 def test_trl_arguments_that_are_handed_on():
     text = "trainer = SFTTrainer(model, peft_config=get_peft_config(model_args))\n"
-    alone = Modules(lambda file, name: None)
-    assert takes_peft_config(File("sft.py", text, "program"), alone)
-    assert not takes_peft_config(File("sft.py", "config = get_peft_config(model_args)\n", "program"), alone)
+    assert takes_peft_config(File("sft.py", text, "program"), Modules(lambda file, name: None))
+    alone = File("sft.py", "config = get_peft_config(model_args)\n", "program")
+    assert not takes_peft_config(alone, Modules(lambda file, name: None))
 
 
 def _check(path, capsys, *more):

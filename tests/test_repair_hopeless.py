@@ -44,6 +44,9 @@ def _values(**given: object) -> Any:
         "packed_bytes": None,
         "weights.loading": 0,
         "rollout_cpu_offload": None,
+        "evaluates": False,
+        "launch.rank": 0,
+        "launch.follows": False,
     } | {name.replace("__", "."): v for name, v in given.items()}
     return facts
 

@@ -63,13 +63,7 @@ def combined(options: Iterable[Option]) -> dict[str, object] | None:
         for key, value in option.places:
             if places.setdefault(key, (type(value), value)) != (type(value), value):  # 1 is not true there
                 return None
-    return None if len(scaled) > 1 and _is_nested(scaled) else facts
-
-
-def _is_nested(options: Sequence[Option]) -> bool:
-    """Whether one option writes below what another replaces: into the file that it no longer names."""
-    paths = {written.path for option in options for written in option.written}
-    return any(path[:length] in paths for path in paths for length in range(1, len(path)))
+    return facts
 
 
 def in_exchange(options: Sequence[Option]) -> Sequence[Option] | None:
