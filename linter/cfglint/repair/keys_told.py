@@ -10,11 +10,12 @@ from cfglint.repair.write import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from cfglint.document.view import View
     from cfglint.engine.describe import Origins
     from cfglint.facts import Steps
+    from cfglint.repair.tracks import Track
 
 _WORD = 60  # characters of a command that are quoted
 LISTED = 3  # keys or rules in a sentence
@@ -68,3 +69,12 @@ def listed(texts: Iterable[str]) -> str:
     each = list(dict.fromkeys(texts))
     more = len(each) - LISTED
     return ", ".join(each[:LISTED]) + f" and {more} others" if more > 1 else ", ".join(each)
+
+
+def span_told(tracks: Sequence[Track]) -> str:
+    """Return the least and the largest value that was tried of a single knob, as an addition."""
+    if len({track.knob.name for track in tracks}) > 1:
+        return ""
+    values = [track.values[i] for track in tracks for i in (0, len(track) - 1)]
+    numbers = sorted({value for value in values if is_number(value) and not isinstance(value, bool)})
+    return f" ({numbers[0]:g} to {numbers[-1]:g} tried)" if len(numbers) > 1 else ""

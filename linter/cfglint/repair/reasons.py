@@ -19,7 +19,7 @@ from cfglint.repair.allowed import ANY, SHOWN, uncut
 from cfglint.repair.found import Repair
 from cfglint.repair.halted import by_hand
 from cfglint.repair.hopeless import WHOLE
-from cfglint.repair.keys_told import LISTED, keys_of, listed, quoted
+from cfglint.repair.keys_told import LISTED, keys_of, listed, quoted, span_told
 from cfglint.repair.reason import Reason
 from cfglint.repair.relax import utmost
 from cfglint.repair.shortage import (
@@ -33,6 +33,7 @@ from cfglint.repair.shortage import (
     values_told,
 )
 from cfglint.repair.stranded import moved_by_hand
+from cfglint.repair.tighter import lawful
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
 from cfglint.repair.trials import MEMORY
@@ -120,7 +121,7 @@ def _tried(solver: Solver, group: Group) -> Reason:
     keys = [told for key, told in keys_of(origins, group.goals[0].rule, view) if key not in knobs]
     sizes = [told for told in keys if told.rpartition(" ")[2].isdigit() and not told.endswith(" 1")]
     keys = sizes if len(keys) > LISTED and sizes else keys
-    alone = f"{listed(knobs)} alone {_NO_VALUE}{_span(tracks)}"
+    alone = f"{listed(knobs)} alone {_NO_VALUE}{span_told(tracks)}"
     return Reason(f"{alone}: change {listed(keys)} with it" if keys else alone, riddle=True)
 
 
@@ -133,7 +134,11 @@ def _lacking(
 ) -> Reason | None:
     """Say what memory is missing with all moves, or with all that break no rule where others would do."""
     if short is not None and 0 < short[0] < INF:
-        told = short_of(solver, group, *short)
+        moves = (
+            lawful(solver, replace(search, heedless=True, lenient=True), uncut(tracks), anyway=True)
+            or short[1]
+        )
+        told = short_of(solver, group, max(search.progress(moves).gaps), moves)
         return replace(told, text=told.text + _only_cut(search, tracks))
     if short is None or short[0] > 0 or not group.code.startswith(MEMORY):
         return None
@@ -168,15 +173,6 @@ def _ended(knobs: Sequence[str], moves: Sequence[Option]) -> str:
         told = values_told(Repair(tuple(moves)))
         return f"{told} would be enough by the numbers, but {_ENDED} that they break nothing else"
     return f"{_ENDED} values of {listed(knobs)} that go together"
-
-
-def _span(tracks: Sequence[Track]) -> str:
-    """Return the least and the largest value that was tried of a single knob, as an addition."""
-    if len({track.knob.name for track in tracks}) > 1:
-        return ""
-    values = [track.values[i] for track in tracks for i in (0, len(track) - 1)]
-    numbers = sorted({value for value in values if is_number(value) and not isinstance(value, bool)})
-    return f" ({numbers[0]:g} to {numbers[-1]:g} tried)" if len(numbers) > 1 else ""
 
 
 def _only_cut(search: Search, tracks: Sequence[Track]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from cfglint.lang.types import MEMORY
 from cfglint.record import Record, replace
 from cfglint.repair.found import Repair
+from cfglint.repair.tracks import SHORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,7 +116,9 @@ def _with_another(
 
 
 def cut(track: Track, admits: Callable[[Option], bool]) -> Track | None:
-    """Return a long track up to the last of some places that is admitted; none where no such is."""
+    """Return what is admitted of a track, of a long one up to the last of some places; none where none is."""
+    if len(track) <= SHORT:
+        return track.where(admits).begun()
     last = len(track) - 1
     for i in sorted({last - last * k // _PLACES for k in range(_PLACES)} | {0}, reverse=True):
         option = track.option(i)

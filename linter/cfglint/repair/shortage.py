@@ -15,7 +15,6 @@ from cfglint.repair.proposals import WIDE
 from cfglint.repair.reason import Reason
 from cfglint.repair.relax import cut, utmost
 from cfglint.repair.together import combined
-from cfglint.repair.tracks import SHORT
 from cfglint.repair.trials import MEMORY
 from cfglint.repair.write import shown
 
@@ -300,7 +299,7 @@ def harmless(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal])
 
     usable = uncut(ANY.over(solver.tracks(goals)))
     tracks = (track for track in usable if track.option(len(track) - 1) is not None)
-    begun = (track.where(admits).begun() if len(track) <= SHORT else cut(track, admits) for track in tracks)
+    begun = (cut(track, admits) for track in tracks)
     return [track for track in begun if track is not None]
 
 

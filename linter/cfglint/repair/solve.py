@@ -27,7 +27,7 @@ from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import CHEAPER, LIMIT, SAFE_LIMIT, Search
 from cfglint.repair.single import nearest
 from cfglint.repair.together import combined, distinct
-from cfglint.repair.tracks import SHORT, worse
+from cfglint.repair.tracks import worse
 from cfglint.repair.trials import MEMORY, Goal, Group, Trials, on_some_numbers, to_mend
 from cfglint.repair.write import Writer
 
@@ -251,10 +251,7 @@ class Solver(Record):
             together = (*first.options, option)
             return third.possible(together) and not heedless.harms(together)
 
-        tracks = (
-            track.where(harmless).begun() if len(track) <= SHORT else cut(track, harmless)
-            for track in allowed.over(self.tracks(memory))
-        )
+        tracks = (cut(track, harmless) for track in allowed.over(self.tracks(memory)))
         found = beside(third, [track for track in tracks if track is not None], first.options)
         third.pursue(wanted)
         return found if found is not None and third.mends(found.options) else None

@@ -8,6 +8,8 @@ fit without it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from cfglint.budget import BUDGET
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.values import INF
@@ -17,7 +19,7 @@ from cfglint.repair.estimate import middle
 from cfglint.repair.found import Repair
 from cfglint.repair.relax import cut, utmost
 from cfglint.repair.together import combined
-from cfglint.repair.tracks import RISKS, SHORT
+from cfglint.repair.tracks import RISKS
 from cfglint.repair.trials import MEMORY, key_of
 
 TYPE_CHECKING = False
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Goal
 
 _WORTH = GIB  # bytes that a move has to take off what is missing
+_NOISE = GIB / 64  # bytes by which two places count as equal
 _CHEAP = 5.0  # points that it may cost
 _EASILY, _NEXT_TO_NOTHING = 0.75, 1.0  # of a GPU, which the middle of an estimate is within; points then
 _SAME = 1.1  # of the lower end before: more is more memory
@@ -129,23 +132,43 @@ def furthest(solver: Solver, goals: Sequence[Goal], allowed: Allowed, *, cuts: b
     Only with ``cuts`` they may cut the data.
     """
     search = replace(solver.search(goals), keeping=not allowed.unsafe, lenient=True)
-    heedless = replace(search, heedless=True, refused=set())
 
     def admits(option: Option) -> bool:
         return cuts or (_rank(option.risk) < _rank("data") and _admitted(option, allowed))
 
     usable = (track.where(admits).begun() for track in allowed.over(solver.tracks(goals)))
     tracks = [track for track in usable if track is not None]
+    whole = lawful(solver, search, tracks)
+    if whole is None:
+        return None
+    return solver.written(solver.as_one(Repair(whole, sure=False), goals[0].judged), goals)
+
+
+def lawful(
+    solver: Solver, search: Search, tracks: Sequence[Track], *, anyway: bool = False
+) -> tuple[Option, ...] | None:
+    """Return the moves that leave least memory missing of those that break nothing else.
+
+    They may be enough, or with ``anyway`` need not be.
+    """
+    heedless = replace(search, heedless=True, refused=set())
+
+    def admits(option: Option) -> bool:
+        return not heedless.harms((option,))
+
     for _ in range(_TRIES):
         options = _farthest(search, tracks)
-        if not options or search.progress(options).truth is False:
+        if not options or (not anyway and search.progress(options).truth is False):
             return None
-        whole = completed(solver, search, options)
+        whole = completed(solver, search, _no_farther(solver, search, tracks, options))
         if whole is not None:
-            return solver.written(solver.as_one(Repair(whole, sure=False), goals[0].judged), goals)
-        forbidden = [option for option in options if heedless.harms((option,))] or options
-        dearest = max(forbidden, key=lambda option: option.weight).knob  # what a rule forbids takes most off
+            return whole
+        forbidden = [option for option in options if not admits(option)]
+        dearest = max(forbidden or options, key=lambda option: option.weight).knob
+        own = [track for track in tracks if forbidden and track.knob.name == dearest]
         tracks = [track for track in tracks if track.knob.name != dearest]
+        # what a rule forbids takes most off, and some of it may be allowed
+        tracks += [less for track in own if (less := cut(track, admits)) is not None]
     return None
 
 
@@ -157,6 +180,34 @@ def _farthest(search: Search, tracks: Sequence[Track]) -> tuple[Option, ...]:
         fewer = tuple(other for other in options if other is not option)
         if fewer and _missing(search, fewer) <= _missing(search, options) + _WORTH / 2:
             options = fewer
+    return options
+
+
+def _no_farther(
+    solver: Solver, search: Search, tracks: Sequence[Track], options: tuple[Option, ...]
+) -> tuple[Option, ...]:
+    """Return moves to the ends of tracks, each at the first place from which on it takes nothing more off."""
+
+    def needs(moved: Sequence[Option]) -> tuple[float, ...]:
+        known = _estimate(solver, search.goals[0].judged, combined(moved) or {})
+        return (_missing(search, moved), *(known[:2] if known is not None else ()))
+
+    least = needs(options)
+    for end in options if all(each < INF for each in least) else ():
+        others = tuple(other for other in options if other is not end)
+        track = next((each for each in tracks if each.option(len(each) - 1) is end), None)
+        places = range(len(track) - 1) if track is not None else ()
+
+        def enough(i: int, others: tuple[Option, ...] = others, track: Track | None = track) -> bool:
+            option = track.option(i) if track is not None else None
+            if option is None:
+                return False
+            here = needs((*others, option))
+            return len(here) == len(least) and all(a <= b + _NOISE for a, b in zip(here, least, strict=True))
+
+        i = bisect_left(places, True, key=enough)
+        if track is not None and (nearest := track.option(i)) is not None:
+            options = (*others, nearest)
     return options
 
 
@@ -224,9 +275,8 @@ def _shrunk(
             continue
         return _fewest(moved, len(options), lambda fewer: need(fewer) <= 1 and bearable(fewer))
     if allowed.unsafe:  # where several parts are equally large, no single move is any help
-        short_ones = ((track, len(track) <= SHORT) for track in tracks)
-        begun = (one.where(beside).begun() if short else cut(one, beside) for one, short in short_ones)
-        further = utmost(solver.search(goals), [track for track in begun if track is not None], options)
+        begun = [each for track in tracks if (each := cut(track, beside)) is not None]
+        further = utmost(solver.search(goals), begun, options)
         moved = (*options, *(further[1] if further is not None else ()))
         if (most := min(1, need(moved) / _LESS)) >= need(moved) and bearable(moved):
             return _fewest(moved, len(options), lambda fewer: need(fewer) <= most and bearable(fewer))
