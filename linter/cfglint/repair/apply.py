@@ -11,10 +11,9 @@ from cfglint.repair.allowed import ANY, SAFE
 from cfglint.repair.fixes import fix_of
 from cfglint.repair.notes import comments
 from cfglint.repair.proposals import groups_of, mend
-from cfglint.repair.sized import sent_away
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import Solver, solver_of
-from cfglint.repair.tighter import tightened
+from cfglint.repair.wants import Wants
 from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Subject
     from cfglint.findings import Finding, Fix
     from cfglint.repair.found import Repair
+    from cfglint.repair.proposals import Repairs
 
 
 MAX_PASSES = 500  # of one file; circles are noticed long before
@@ -83,9 +83,14 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
         kept = set(unsuppressed([each.finding for each in found], file, subject.document))
         found = [each for each in found if each.finding in kept]
         solver = solver_of(run, judgements)
-        chosen = _chosen(solver, found, wanted)
+        groups = {group.code: group for group in groups_of(solver, found, wanted.least)}
+        repairs = mend(solver, list(groups.values()), (SAFE, ANY) if wanted.unsafe else (SAFE,))
+        chosen = _chosen(solver, repairs, found, wanted)
         if chosen:
             return _step(solver, chosen)
+        told = _as_told(Wants(solver, groups, repairs), found, wanted) if wanted.accept_may else None
+        if told is not None:
+            return told
         step = _Step(subject)
         for each, fix in slips(solver, found, wanted.least):
             if wanted.unsafe or fix.applicability == "safe":
@@ -95,14 +100,13 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
     return None
 
 
-def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tuple[Found, Repair]]:
+def _chosen(
+    solver: Solver, repairs: Repairs, found: Sequence[Found], wanted: Wanted
+) -> list[tuple[Found, Repair]]:
     """Return the repairs to be made, each with a finding.
 
     They serve all targets. One that only may suffice is made where that is accepted alone.
     """
-    groups = {group.code: group for group in groups_of(solver, found, wanted.least)}
-    allowed = ANY if wanted.unsafe else SAFE
-    repairs = mend(solver, list(groups.values()), (allowed,))
     chosen: dict[Repair, Found] = {}
     for each in found:
         repair = repairs.of(each.finding.code, each.judged)
@@ -110,16 +114,20 @@ def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tupl
             continue
         if wanted.accept_may or repair in chosen or _is_sure(solver, repair):
             chosen.setdefault(repair, each)
-    for each in found if wanted.accept_may and not chosen else ():
-        if each.finding.code in groups and each.verdict.truth is False:
-            goals = groups[each.finding.code].goals
-            repair = solver.likely(goals, allowed) or solver.nearest(goals, allowed)
-            if repair is None or repair.applicability == "display":
-                continue
-            way, fits = sent_away(solver, repair, each.judged)
-            if fits:  # else no way out, as `check` says
-                return [(each, tightened(solver, way, each.judged))]
     return [(each, repair) for repair, each in chosen.items()]
+
+
+def _as_told(wants: Wants, found: Sequence[Found], wanted: Wanted) -> _Step | None:
+    """Return what findings are told to try first that may be enough; None where there is nothing."""
+    able = ("safe", "unsafe") if wanted.unsafe else ("safe",)
+    for each in found:
+        if each.finding.code in wants.groups and each.verdict.truth is False:
+            for fix in wants.proposals(each.finding.code, each.judged)[0]:
+                if fix.edits and fix.applicability in able:
+                    step = _Step(each.judged.subject)
+                    step.take(each, fix)
+                    return step
+    return None
 
 
 def _is_sure(solver: Solver, repair: Repair) -> bool:
