@@ -304,3 +304,9 @@ def test_what_nobody_reads_may_train(cfglint, tmp_path, program, label):
     done = cfglint("check", script, "--gpu", "l40s:2")
     assert f"fix ({label}, memory not judged): set --num_processes to 2" in done.stdout
     assert ("effective batch may change" in done.stdout) == (label == "unsafe")
+
+
+def test_a_diff_without_a_change_says_what_would_be_taken(cfglint, config):
+    result = cfglint("fix", config, "--diff", *UNSAFE)
+    assert (result.returncode, result.stdout) == (0, "")
+    assert "1 fixable with cfglint fix --unsafe" in result.stderr

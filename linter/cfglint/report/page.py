@@ -229,7 +229,8 @@ class _Text:
     def fitted(self, parts: Sequence[_Part], room: int) -> Iterator[Block]:
         """Yield as many parts of a finding as there is room for, those with the lowest rank first.
 
-        Where it is and what to do are said in any case; of a message that is too long, its beginning.
+        Where it is and what to do are said in any case; of a message that is too long, its beginning, be it
+        one line.
         """
         chosen: dict[int, Sequence[Block]] = {}
         for i in sorted(range(len(parts)), key=lambda i: parts[i].rank):
@@ -237,8 +238,8 @@ class _Text:
             height = self.height(part.blocks)
             if part.rank <= _TITLE or height <= room:
                 chosen[i] = part.blocks
-            elif part.rank == _MESSAGE and room > 0:
-                chosen[i] = [self.beginning(part.blocks, room)]
+            elif part.rank == _MESSAGE:
+                chosen[i] = [self.beginning(part.blocks, max(room, 1))]
                 height = room
             else:
                 height = 0

@@ -70,6 +70,10 @@ def main(arguments: list[str]) -> int:
             run.report.findings, run.report.undecided = unjudged, []
             args.output_file, args.format = None, "concise"
             output.emit_report(run.report, args, to=sys.stderr)
+        elif run.report.findings and not any(diffs):  # what it would take more than was asked for
+            from cfglint.report.order import counts, grouped
+
+            output.announce([counts(run.report, grouped(run.report.findings))], args)
         return 2 if wrong else int(bool(unjudged) or any(diffs))
     status = 2 if wrong else output.failed(run.report, args)
     # Where stdout has the fixed text, the report goes where notices go.
@@ -103,7 +107,8 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
     if args.diff:
         if changed:
             outcome.diff = output.patch(path, file, result.text)
-        if result.over or any(document.error is not None for document in file.documents):
+        asked_all = changed or (args.unsafe and args.accept_may)
+        if not asked_all or result.over or any(document.error is not None for document in file.documents):
             check_file(run, file)
         if result.over:
             outcome.applied = [f"{path}: {TOO_LONG}; there may be more to fix"]
