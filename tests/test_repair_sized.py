@@ -10,6 +10,7 @@ import pytest
 
 from cfglint.cli import main
 from cfglint.repair.sized import beyond
+from cfglint.repair.sizes_named import sizes_in
 from found import found_in
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ def test_a_name_tells_the_size(path: str, told: str) -> None:
     unfixed = found_in(f"{VERL}\n", "l40s:4", path)["PAR190"].unfixed
     assert ("a full fine-tune of" in unfixed) == bool(told)
     assert told in unfixed
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("1-5B_eval", 1.5), ("dpsk1_5b-4nodes", 1.5), ("opt_6_7b", 6.7), ("llama-2-7b", 7), ("llama3_8b", 8)],
+)
+def test_a_digit_before_a_size_is_its_whole_part_or_a_version(name: str, size: float) -> None:
+    assert list(sizes_in(name)) == [size]
 
 
 @pytest.mark.parametrize(

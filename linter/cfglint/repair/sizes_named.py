@@ -23,6 +23,7 @@ _FAMILY = re.compile(
     r"(?i)qwen|llama|mixtral|[a-z]stral|gemma|deepseek|intern|glm|phi|moonlight|kimi|olmo|falcon|granite|vicuna"
     r"|pythia|bloom|starcoder|baichuan|aquila|nemotron|minicpm|llava|(?<![a-z])(?:opt|gpt|yi|mpt)(?![a-z])"
 )
+_BEFORE = re.compile(r"(?i)([a-z]?)(?<![0-9.])([0-9])([_-])\Z")  # 1_5b, opt-6-7b: or a version, llama2_7b
 _OF_DATA = re.compile(r"(?i)tok|data|corpus|sample|laion|pajama|fineweb|dclm|pile|webtext|coyo|(?<![a-z])c4")
 _RUNS = ("experiment_name", "exper_name", "run_name", "exp_name")
 _NAMES = (
@@ -46,7 +47,7 @@ def size_named(judged: Judged, skipped: re.Pattern[str]) -> tuple[float, str, bo
         told = [(text, where) for text, where, plain in texts if family or plain]
         told = [each for each in told if (_FAMILY.search(each[0]) is not None) == family]
         told = told if family else [each for each in told if not _OF_DATA.search(each[0])]
-        sizes = [(size, where) for text, where in told for size in _sizes(text)]
+        sizes = [(size, where) for text, where in told for size in sizes_in(text)]
         if sizes:
             least, where = min(sizes)
             return least * _BILLION, where, family
@@ -63,12 +64,24 @@ def teacher_named(judged: Judged) -> float:
     told = [view.get((name,)) for name in names if _TEACHER.fullmatch(name)]
     if any(_SERVED.search(name) for name in names):
         return 0
-    sizes = [size for text in told if isinstance(text, str) for size in _sizes(_end(text))]
+    sizes = [size for text in told if isinstance(text, str) for size in sizes_in(_end(text))]
     return min(sizes, default=0) * _BILLION
 
 
-def _sizes(text: str) -> Iterator[float]:
-    yield from (float(match[1] or match[2]) for match in _SIZE.finditer(text))
+def sizes_in(text: str) -> Iterator[float]:
+    """Yield the sizes in a name; where a number before one may be its whole part, the least."""
+    for match in _SIZE.finditer(text):
+        told = match[1] or match[2]
+        before = _BEFORE.search(text, 0, match.start()) if len(told) == 1 else None
+        yield float(f"{before[2]}.{told}" if before is not None and _is_whole(before, text) else told)
+
+
+def _is_whole(before: re.Match[str], text: str) -> bool:
+    """Whether a digit before a size is rather its whole part than a version."""
+    glued, digit, between = before.groups()
+    if glued:
+        return between == "_" and digit in "01"
+    return digit in "01" or between == "_" or _FAMILY.search(text) is None
 
 
 def _end(path: str) -> str:
