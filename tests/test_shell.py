@@ -492,3 +492,9 @@ def test_letters_of_all_languages_stand_in_words_as_they_are():
     assert (seen.get(("b",)), seen.get(("e",))) == ("日本 é 🙂", 2)
     (start, end) = Trace(seen, ("e",)).span
     assert file.text[start:end] == "2"
+
+
+def test_an_item_of_a_list_of_one_is_that_one_whatever_its_number():
+    script = "M=(one)\nL=(one two)\nI=$((N / 4))\nshow {}\n"
+    assert words(script.format("${M[$I]}")) == [["one"]]
+    assert words(script.format("${L[$I]}")) == [[UNKNOWN]]

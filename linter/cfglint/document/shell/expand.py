@@ -373,6 +373,10 @@ class Expander(Record):
         if several:
             return _items(items, index, mode)
         number = small_number(index)
+        if (
+            number is None and isinstance(value, Array) and len(items) == 1
+        ):  # which a script's loop picks from
+            number = 0
         if number is None or any(map(uncertain, items)) or number >= len(items):
             return [unknown(name)]
         return [piece.within(mode) for piece in items[number]]
