@@ -211,3 +211,21 @@ def test_code_that_may_keep_less_leaves_a_fix(
     fix = finding.get("fix")
     assert (fix is not None) == kept
     assert told in (fix["effect"] if fix is not None else finding["unfixed"])
+
+
+def test_fewer_machines_have_less_memory_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    zero = {"stage": 3, **{f"offload_{name}": {"device": "cpu"} for name in ("param", "optimizer")}}
+    (tmp_path / "zero3.json").write_text(json.dumps({"bf16": {"enabled": True}, "zero_optimization": zero}))
+    (tmp_path / "run.sh").write_text(
+        "torchrun --nproc_per_node=8 --nnodes=4 train.py --model_name_or_path meta-llama/Llama-2-70b-hf "
+        "--bf16 --deepspeed zero3.json --per_device_train_batch_size 1 --gradient_accumulation_steps 4 "
+        "--output_dir out --model_max_length 512 --gradient_checkpointing\n"
+    )
+    main(["check", str(tmp_path), "--no-detect", "--gpu", "rtx-3090:2", "--format", "json", "--isolated"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    finding = next(each for each in found if each["code"] == "DOC104")
+    assert finding.get("fix") is None
+    assert "then a machine needs at least" in finding["unfixed"]
+    assert "of its own, and rented ones have at most 170 GiB beside such GPUs" in finding["unfixed"]

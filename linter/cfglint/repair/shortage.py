@@ -113,9 +113,13 @@ def overfilled(solver: Solver, group: Group, way: Repair) -> Reason:
     facts = combined(way.options) or {}
     at_all = solver.search(group.goals).placed and (regroups(facts) or lays_out(facts))
     for judged in solver.watched:
-        if overfills_gpu(solver.trials, judged, facts, at_all=at_all):
+        hosts = overfills_host(
+            solver.trials, judged, facts
+        )  # which is sure, other than most that a GPU takes
+        full = overfills_gpu(solver.trials, judged, facts, at_all=at_all)
+        if full and (not hosts or lacks(solver, judged, facts)):
             return at_most(solver, way, judged)
-        if overfills_host(solver.trials, judged, facts):
+        if hosts:
             return Reason(_host_told(solver.trials.values(judged, facts)))
     return Reason()
 

@@ -21,7 +21,7 @@ from cfglint.repair.allowed import SAFE
 from cfglint.repair.found import Repair
 from cfglint.repair.hopeless import gpus_have, params_told, spread, too_large
 from cfglint.repair.options import Options
-from cfglint.repair.price import lays_out, regroups
+from cfglint.repair.price import lays_out, overfills_host, regroups
 from cfglint.repair.sizes_named import size_named, teacher_named
 from cfglint.repair.together import combined
 
@@ -148,7 +148,9 @@ def sent_away(solver: Solver, repair: Repair, judged: Judged) -> tuple[Repair, b
     facts = combined(repair.options) or {}
     after = solver.trials.values(judged, facts)
     placed = regroups(facts) or lays_out(facts)
-    able = not placed or not (too_large(after, states=True) or beyond(judged, after))
+    able = not placed or not (
+        too_large(after, states=True) or beyond(judged, after) or overfills_host(solver.trials, judged, facts)
+    )
     if not placed or (able and (repair.sure or not beyond(judged, after, sure=False, share=_ROOM))):
         told = beyond(judged, after, sure=False, whole=True) if placed and not repair.sure else ""
         return (_but(repair, told) if told else repair), True
@@ -291,7 +293,10 @@ def _size(judged: Judged, values: Values, parts: tuple[float, ...], *, sure: boo
         whole = most is not None and most[0 if sure else 1] >= _ALL * own / spread(values)
         return (own, "") if whole or values["trains"] is not True else (0, "")
     least, where, surely = size_named(judged, _LESS)
-    gpus = _gpus_of_file(judged.values) or (INF if surely else 0)
+    before = judged.values
+    started = judged.subject.view.get(("launch", "processes_per_node"))  # where nobody counts the machines
+    gpus = _gpus_of_file(before) or max(spread(before), started if is_number(started) else 0)
+    gpus = INF if surely and gpus == 1 else gpus
     if not least or least * sum(parts) > gpus * _LARGEST:
         return 0, ""
     return least, f" (by {where})"
