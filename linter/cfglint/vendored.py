@@ -16,10 +16,23 @@ if TYPE_CHECKING:
 
 def default_of(view: View | None, default: Callable[[], object], paths: Paths, blank: object) -> object:
     """Return the release's default for keys where the program surely has the same, else ``blank``."""
-    if _left_out(view, paths):
-        return default()
+    value = default() if _left_out(view, paths) or _has_same(view, paths, default) else ABSENT
+    if value is not ABSENT:
+        return value
     value = default() if _lacks(view, paths) else blank
     return value if _is_off(value) else blank
+
+
+def _has_same(view: View | None, paths: Paths, default: Callable[[], object]) -> bool:
+    """Whether the classes of the framework's copy in the repository have the release's default for a flag."""
+    document = view.document if view is not None else None
+    if document is None or not document.vendored or document.default_in is None or len(paths) != 1:
+        return False
+    name = ".".join(map(str, paths[0]))
+    if document.program is not None and name in document.program.program.flags:
+        return False  # the program's own counts
+    worth, value = document.default_in(name), default()
+    return type(worth) is type(value) and worth == value
 
 
 def _is_off(value: object) -> bool:

@@ -373,8 +373,8 @@ class Document(Record):
     that reads it, ``foreign`` that its program may differ from the framework's as it was released, ``away``
     that it surely is another, ``repeated`` that it may be run several times; ``declares`` tells whether code
     of its project declares an argument, or a choice of it, ``has_field`` whether its framework's classes
-    there have one in a section, ``names`` whether any of it names one, ``reads_at`` whether it does so in one
-    section alone, ``composed`` whether a program of its own has Hydra compose it where its framework does
+    there have one in a section, ``default_in`` what it is worth there, ``names`` whether any of it names one,
+    ``reads_at`` whether it does so in one section alone, ``composed`` whether a program of its own has Hydra compose it where its framework does
     not, ``base_of`` whose defaults it is, ``used`` whether its project uses its package, ``generated``
     whether a program of it writes the file anew, ``started`` with how many processes its project's scripts
     start what reads it, ``strange`` flags that its program lacks, ``lost`` its program where that is not
@@ -417,6 +417,7 @@ class Document(Record):
     repeated: bool = field(default=False, init=False, compare=False)
     declares: Callable[..., bool] | None = field(default=None, init=False, compare=False)
     has_field: Callable[[str, str], bool] | None = field(default=None, init=False, compare=False)
+    default_in: Callable[[str], object] | None = field(default=None, init=False, compare=False)
     names: Callable[[str], bool] | None = field(default=None, init=False, compare=False)
     reads_at: Callable[[str, str], bool] | None = field(default=None, init=False, compare=False)
     namesake: Callable[[], str] | None = field(default=None, init=False, compare=False)

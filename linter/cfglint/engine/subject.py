@@ -178,8 +178,9 @@ class Reading(Record):
         document.away = project.lacks(path, block["home"])
         document.foreign |= document.away
         document.declares = partial(project.declares, path, begun=begun)
-        if block["classes"]:
+        if block["classes"] and (document.vendored or not block["programs"]):
             document.has_field = partial(project.has_field, path, block["classes"])
+            document.default_in = partial(project.default_in, path, block["classes"])
         elif block["composes"] == "hydra":
             document.has_field = partial(project.mentions, path, packages)
             document.names = partial(project.mentions, path, ())

@@ -195,6 +195,26 @@ def _fields_of(names: list[str], texts: list[str]) -> set[str] | None:
     return fields
 
 
+def field_defaults(text: str) -> dict[str, object]:
+    """Return what the fields of a file's classes are worth by default, where that is a literal."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    spend(len(nodes), PYTHON)
+    bodies = (node.body for node in nodes if isinstance(node, ast.ClassDef))
+    fields = (each for body in bodies for each in body if isinstance(each, ast.AnnAssign))
+    worth = ((field.target, _default(field.value)) for field in fields)
+    return {name.id: value.value for name, value in worth if isinstance(name, ast.Name) and value is not None}
+
+
+def _default(node: ast.expr | None) -> ast.Constant | None:
+    """Return the default of a field, as it is or as ``field(default=…)``."""
+    if isinstance(node, ast.Call):
+        node = next((each.value for each in node.keywords if each.arg == "default"), None)
+    return node if isinstance(node, ast.Constant) else None
+
+
 def _words(text: str) -> set[str]:
     return {word.replace("-", "_") for word in _FLAG.findall(text)} | set(_FIELD.findall(text))
 
