@@ -25,6 +25,17 @@ RECIPES = "args.grad_accum_steps = args.whole // (args.micro * int(os.environ['W
 GIVEN = "plugin = Accelerator(gradient_accumulation_steps=max(1, cfg.total // cfg.micro // dp_size))\n"
 ALONE = "if world_size == 1:\n    accum_steps = 1\nelse:\n    accum_steps = args.total // world_size\n"
 
+PARTS = """
+part = args.whole // fs.get_data_parallel_world_size()
+for index in range((part - 1) // args.micro + 1):
+    micro_batch(index).backward()
+"""
+STEPS = """
+part = args.whole // world_size
+for _ in range(0, part, args.micro):
+    loss = model(micro_batch).backward()
+"""
+
 
 def _modules():
     return Modules(lambda path, name: None)
@@ -39,6 +50,11 @@ def _modules():
         (RECIPES, Share(("whole",), ("micro",), processes=-1)),
         (GIVEN, Share(("total",), ("micro",), replicas=-1)),
         (ALONE, Share(("total",), (), processes=-1)),
+        (PARTS, Share(("whole",), ("micro",), replicas=-1)),
+        (STEPS, Share(("whole",), ("micro",), processes=-1)),
+        (STEPS.replace("0, part, args.micro", "part"), Share(("whole",), (), processes=-1)),
+        (STEPS.replace(".backward()", ""), None),
+        (STEPS + "    optimizer.step()\n", None),  # a loop of steps
         ("gradient_accumulation_steps = args.batch_size // args.micro\n", None),  # of each process
         ("accum_steps = compute(args) // world_size\n", None),
         ("accumulated_loss /= world_size\n", None),
@@ -98,6 +114,21 @@ loss.backward()
         (LOOP, Sizes("batch", "every")),
         (PLAIN, Sizes("batch", once=True)),
         (PLAIN.replace("args.batch)", "args.batch // args.gpus)"), Sizes()),
+        (PLAIN.replace("(data, sampler=sampler, batch_size=", "(data, "), Sizes("batch", once=True)),
+        (
+            PLAIN.replace("args.batch)", "int(args.batch / dist.get_world_size()))"),
+            Sizes(whole="batch", once=True),
+        ),
+        (
+            PLAIN + "accum = args.every\nif (step + 1) % accum == 0: optimizer.step()\n",
+            Sizes("batch", "every"),
+        ),
+        (
+            PLAIN + "scale(loss, update_grad=(step + 1) % args.accum_iter == 0)\n",
+            Sizes("batch", "accum_iter"),
+        ),
+        (PLAIN + "if step % args.every == 0: log(accum)\n", Sizes("batch", once=True)),
+        ("loss.backward()\nif step % args.accum == 0: optimizer.step()\n", Sizes(passes="accum")),
         (PLAIN.replace("DistributedSampler", "RandomSampler"), Sizes()),  # of all, or of one process
         (PLAIN + "model = nn.DataParallel(model)\n", Sizes()),
         (PLAIN + "engine, *_ = deepspeed.initialize(model)\n", Sizes("batch")),

@@ -30,6 +30,7 @@ _SAID = {  # all else is told of the program
     "max_pixels": "MAX_PIXELS",
     "own_batch": "each process's batch",
     "own_passes": "the accumulation steps",
+    "own_whole": "the batch of all processes",
     "total": "the batch of all processes",
     "total_part": "each process's batch",
     "job": "the number of GPUs that the job asks for",

@@ -29,7 +29,7 @@ def note_sizes(
         if _is_on(*asked, drawn.switch, open_ended=open_ended):
             _enter(head, f"draws_{drawn.with_}", Composite("true", start, end))
     sizes = started.sizes or Sizes()
-    for key, name in (("own_batch", sizes.batch), ("own_passes", sizes.passes)):
+    for key, name in (("own_batch", sizes.batch), ("own_passes", sizes.passes), ("own_whole", sizes.whole)):
         if name and (value := _node(*asked, name, open_ended=open_ended)) is not None:
             _enter(head, key, value)
             _enter(head, f"{key}_of", Composite(name, start, end, '"'))

@@ -59,6 +59,9 @@ _LAUNCHER_STEPS = ("launch", "flags", "gradient_accumulation_steps")
 _JOB = ("launch", "job", "gpus")
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
+_SHRINKS = "a batch that is counted per GPU shrinks"  # of the words of rules/knobs.rules
+_STAYS = "fewer GPUs: each does more, and takes longer"
+_KEPT = "fewer GPUs: each accumulates more, which keeps a batch that is counted per GPU"
 _REMOVAL_EFFECT = "what the removed text said is lost; other effects of the keys are not modelled"
 _OF_KEYS = t.Move("any", READER, unsafe=True, effect=_KEYS_EFFECT)
 _UNSETTLED = (Interval, Open, Unknown)
@@ -332,11 +335,14 @@ class Options(Record):
         if is_same(knob.keeping, values, moved):
             if not needs_of(moved[knob.keeping]).isdisjoint(option.facts):  # what moves is not known itself
                 keep_what_is_shown(self.trials, self.judged, knob, option)
+            else:
+                _reword(option, _STAYS)
             return True
         brought = self._brought_along(knob.partners, option)
         if brought and is_same(knob.keeping, values, self.trials.values(self.judged, option.facts | brought)):
             option.facts.update(brought)
             option.exchanged.update((name, (values[name], set())) for name in brought)
+            _reword(option, _KEPT)
             return True
         needs = needs_of(values[knob.keeping]) | needs_of(moved[knob.keeping])
         ratio = probe(knob.keeping, values, needs), probe(knob.keeping, moved, needs)
@@ -356,6 +362,7 @@ class Options(Record):
                 option.written += way.keys
                 option.exchanged[partner] = values[partner], {written.path for written in way.keys}
                 option.effects += [why] if why and partner == _MICRO else []
+                _reword(option, _STAYS if partner == _MICRO else _KEPT)
                 return True
         if not needs:
             return nearly_keeps(self.trials, self.judged, self.writer, knob, option, ratio)
@@ -479,3 +486,8 @@ class Options(Record):
 def _more(value: object, old: object) -> bool:
     """Whether a number is larger than it was."""
     return is_number(value) and is_number(old) and value > old
+
+
+def _reword(option: Option, told: str) -> None:
+    """Say of a batch that nobody knows that it stays, whatever it is, instead of that it may shrink."""
+    option.effects = [told if _SHRINKS in each else each for each in option.effects]

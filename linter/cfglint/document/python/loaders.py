@@ -2,7 +2,9 @@
 
 A ``DataLoader`` takes the batch of one process where each process has its part of the samples: by a
 ``DistributedSampler``, or as accelerate prepares it (accelerate/data_loader.py: prepare_data_loader, unless
-``split_batches``). ``Accelerator`` is told the passes (jzhang38/EasyContext train.py:41-42, :83-86).
+``split_batches``). ``Accelerator`` is told the passes (jzhang38/EasyContext train.py:41-42, :83-86), or a
+loop takes a step at every so many. Where a loader gets its share of a batch of all processes, that is a flag
+(facebookresearch/DiT train.py:167).
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import re
 
 from cfglint.budget import spend
 from cfglint.document.python.source import PYTHON
-from cfglint.document.python.totals import Share, shares_of
+from cfglint.document.python.totals import Share, every_of, shares_of
 from cfglint.record import Value
 
 TYPE_CHECKING = False
@@ -23,19 +25,25 @@ if TYPE_CHECKING:
     from cfglint.document.tree import File
 
 _CHARACTERS = 200  # that cost a step
-_LOADER = re.compile(r"\w*DataLoader\Z")
+_LOADER = re.compile(r"\w*(?:DataLoader|BatchSampler)\Z")
 _OTHER = re.compile(r"(?i)(?<![a-z])(?:eval\w*|val\w*|test\w*|dev)(?![a-z])|infer|predict")
 _APART = re.compile(r"\bDistributedSampler\b|\bAccelerator\(")
 _TOGETHER = re.compile(r"split_batches|(?<![a-z])DataParallel\(|init_device_mesh|fabric\.|lightning")
 _ADDS_UP = re.compile(r"(?i)accum\w*_?(?:grad|step|iter|freq|every|batch)|grad\w*_?acc|update_(?:freq|every)")
+_PASSES = re.compile(r"(?i)accum|grad\w*_?acc")  # by whose name a number of passes is one
+_LOOP = re.compile(r"\.backward\(|\bzero_grad\(")
 _ENGINE = re.compile(r"(?m)^[ \t]*(?:import|from)[ \t]+(?:megatron|deepspeed)\b|[dD]eep[sS]peed\w*[(.]")
 
 
 class Sizes(Value):
-    """The flags of a process's ``batch`` and ``passes``, empty where they are not known, or ``once``."""
+    """The flags of a process's ``batch`` and ``passes``, empty where they are not known, or ``once``.
+
+    ``whole`` is that of a batch of all processes, of which each takes its share.
+    """
 
     batch: str = ""
     passes: str = ""
+    whole: str = ""
     once: bool = False  # no file of the program adds anything up
 
 
@@ -44,31 +52,58 @@ def sizes_of(program: File, project: Modules) -> Sizes:
     files = project.files(program)
     texts = [file.text for file in files]
     spend(sum(map(len, texts)) // _CHARACTERS, PYTHON)
-    if not any(".backward(" in text for text in texts) or not any(map(_APART.search, texts)):
+    if not any(".backward(" in text for text in texts):
         return Sizes()
-    if any(map(_TOGETHER.search, texts)):
-        return Sizes()
+    passes = _first(files, project, _is_accelerator, "gradient_accumulation_steps") or _every(files, project)
+    if not any(map(_APART.search, texts)) or any(map(_TOGETHER.search, texts)):
+        return Sizes(passes=passes)
     batch = _first(files, project, _is_loader, "batch_size")
-    passes = _first(files, project, _is_accelerator, "gradient_accumulation_steps")
+    whole = "" if batch else _first(files, project, _is_loader, "batch_size", shared=True)
     once = not any(_ADDS_UP.search(text) or _ENGINE.search(text) for text in texts)
-    return Sizes(batch, passes, once and bool(batch))
+    return Sizes(batch, passes, whole, once and not passes and bool(batch or whole))
 
 
-def _first(files: list[File], project: Modules, asks: Callable[[ast.Call], bool], argument: str) -> str:
+def _every(files: list[File], project: Modules) -> str:
+    """Return the one flag at every so many passes of which a loop takes a step."""
+    found: set[str] = set()
+    for file in files:
+        code = project.code(file) if "%" in file.text and _LOOP.search(file.text) else None
+        for node, share in every_of(code) if code is not None else ():
+            flag = _flag_of(share)
+            if _PASSES.search(ast.unparse(node)) or _PASSES.search(flag):
+                found.add(flag)
+    return found.pop() if len(found) == 1 else ""
+
+
+def _flag_of(share: Share | None, *, shared: bool = False) -> str:
+    """Return the flag that a share is, or of which it is each process's; empty for anything else."""
+    alone = share is not None and len(share.above) == 1
+    return share.above[0] if share is not None and alone and share == Share(share.above, (), -shared) else ""
+
+
+def _first(
+    files: list[File],
+    project: Modules,
+    asks: Callable[[ast.Call], bool],
+    argument: str,
+    *,
+    shared: bool = False,
+) -> str:
     """Return the one flag that an argument is in the program's own file, else in all others that say one."""
     for some in (files[:1], files[1:]):
-        found = {flag for file in some for flag in _flags(file, project, asks, argument)}
+        shares = [share for file in some for share in _shares(file, project, asks, argument)]
+        found = {_flag_of(share, shared=shared) for share in shares}
         if found:
             return found.pop() if len(found) == 1 else ""
     return ""
 
 
-def _flags(file: File, project: Modules, asks: Callable[[ast.Call], bool], argument: str) -> Iterator[str]:
-    """Yield the flag that an argument of some calls is; empty for anything else."""
-    code = project.code(file) if argument in file.text else None
-    for call, share in shares_of(code, argument) if code is not None else ():
-        if asks(call):
-            yield share.above[0] if share and share.above and share == Share(share.above[:1]) else ""
+def _shares(
+    file: File, project: Modules, asks: Callable[[ast.Call], bool], argument: str
+) -> Iterator[Share | None]:
+    """Yield what an argument of some calls is."""
+    code = project.code(file) if argument.partition("_")[0] in file.text else None
+    return (share for call, share in (shares_of(code, argument) if code is not None else ()) if asks(call))
 
 
 def _is_loader(call: ast.Call) -> bool:

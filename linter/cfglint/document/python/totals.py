@@ -3,7 +3,9 @@
 ``args.global_batch_size // (args.micro_batch_size * world_size)`` (rioyokotalab/llm-recipes
 src/llama_recipes/finetuning.py:70), ``batch_size // micro_batch_size`` that is divided by the processes
 where there are several (tloen/alpaca-lora finetune.py:93-102), ``gradient_accumulation_steps //=
-ddp_world_size`` (karpathy/nanoGPT train.py:94). With fewer processes, each makes more passes by itself.
+ddp_world_size`` (karpathy/nanoGPT train.py:94), a loop of passes over the parts of a share
+(Alpha-VLLM/LLaMA2-Accessory Large-DiT-ImageNet/train.py:223, :405). With fewer processes, each makes more
+passes by itself.
 """
 
 from __future__ import annotations
@@ -25,12 +27,16 @@ if TYPE_CHECKING:
 
 _CHARACTERS = 200  # that cost a step
 _PASSES = re.compile(r"(?i)grad\w*accum|accum\w*(?:steps?|grad|iters?)|grad_acc_?(?:steps?)?\Z")
-_DIVIDES = re.compile(r"(?i)accum|grad_acc")
+_DIVIDES = re.compile(r"(?i)accum|grad_acc|micro_?batch")
 _PROCESSES = re.compile(r"(?i)(?:ddp_|dist_|get_)?world_?size\Z|num_processes\Z")
 _REPLICAS = re.compile(r"(?i)(?:get_)?(?:dp|data_parallel)_(?:world_)?size\Z")
 _SPREAD = re.compile(r"(?i)\b(?:ddp|\w*distributed\w*|world_?size|multi_gpu|num_processes)\b")
 _ALONE = re.compile(r"(?i)\bnot\b|world_?size\s*(?:==|<|<=)\s*1\b")
 _ENVIRONMENT = re.compile(r"""(?:os\.)?(?:environ(?:\.get\(|\[)|getenv\()['"]WORLD_SIZE['"][^()]*[])]\Z""")
+_LOOP = " "  # in the place of a name of passes
+_BATCH, _LOADERS = "batch_size", ("DataLoader", "BatchSampler")
+_STEPS = ("step", "zero_grad")  # what ends a step
+_BY_STEPS = 3  # words of a range
 _SAME = ("int", "float", "max")  # of a share that is no less than one
 
 
@@ -75,14 +81,26 @@ def _shares(file: File, project: Modules) -> Iterator[Share]:
 
 def shares_of(code: Code, argument: str) -> Iterator[tuple[ast.Call, Share | None]]:
     """Yield the calls of a file with an argument of that name, and what it is."""
+    for scope in _scopes(code, argument):
+        yield from scope.calls
+
+
+def every_of(code: Code) -> Iterator[tuple[ast.expr, Share | None]]:
+    """Yield of how many something happens at each, where a file asks ``step % steps == 0``."""
+    for scope in _scopes(code):
+        yield from scope.every
+
+
+def _scopes(code: Code, argument: str = "") -> Iterator[_Scope]:
+    """Yield a file's own names, and those of each of its functions."""
     top = _Scope({}, {}, argument)
     top.read(code.body)
-    yield from top.calls
+    yield top
     for node in (inner for body in code.body for inner in ast.walk(body)):
         if isinstance(node, ast.FunctionDef):
             scope = _Scope(dict(top.names), {}, argument)
             scope.read(node.body)
-            yield from scope.calls
+            yield scope
 
 
 class _Scope:
@@ -91,6 +109,7 @@ class _Scope:
     def __init__(self, names: dict[str, Share | None], numbers: dict[str, int], asked: str = "") -> None:
         self.names, self.numbers, self.asked = names, numbers, asked
         self.calls: list[tuple[ast.Call, Share | None]] = []
+        self.every: list[tuple[ast.expr, Share | None]] = []
 
     def read(self, body: Sequence[ast.stmt]) -> list[Share]:
         """Return the last share of each of the passes that are set."""
@@ -104,17 +123,23 @@ class _Scope:
         for node in body:
             spend(1, PYTHON)
             if isinstance(node, ast.If):
+                self._ask(node.test)
                 for branch in _branches(node):
                     self._go(branch, passes)
             elif isinstance(node, (ast.With, ast.Try, ast.For, ast.While)):
+                if isinstance(node, ast.For) and (times := _times(node)) is not None:
+                    passes[_LOOP] = self.share(times)
                 self._go(node.body, passes)
             elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 self._set(node, passes)
 
     def _set(self, node: ast.stmt, passes: dict[str, Share | None]) -> None:
+        self._ask(node)
         calls = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
         for call in calls:
             asked = [each.value for each in call.keywords if each.arg == self.asked]
+            if self.asked == _BATCH and _name(call).endswith(_LOADERS):
+                asked += call.args[1:2]  # behind the samples
             self.calls += [(call, self.share(value)) for value in asked]
         for each in (each for call in calls for each in call.keywords):
             if _PASSES.match(each.arg or "") and _is_shared(share := self.share(each.value)):
@@ -128,6 +153,13 @@ class _Scope:
                 self.numbers[last] = value.value
             if _PASSES.match(last):
                 passes[last] = share
+
+    def _ask(self, node: ast.AST) -> None:
+        """Note of how many something happens at each."""
+        for test in ast.walk(node):
+            rest = test.left if isinstance(test, ast.Compare) and len(test.ops) == 1 else None
+            if isinstance(rest, ast.BinOp) and isinstance(rest.op, ast.Mod):
+                self.every.append((rest.right, self.share(rest.right)))
 
     def share(self, node: ast.expr) -> Share | None:
         """Return what an expression is; None for anything but flags, processes, their products and shares."""
@@ -156,6 +188,30 @@ def _assigned(node: ast.stmt) -> tuple[ast.expr | None, ast.expr | None]:
     if isinstance(node, ast.Assign):
         return node.targets[0], node.value
     return (node.target, node.value) if isinstance(node, ast.AnnAssign) else (None, None)
+
+
+def _times(node: ast.For) -> ast.expr | None:
+    """Return how often a loop makes a pass; None for one that makes none, or takes steps by itself.
+
+    ``range((whole - 1) // part + 1)`` takes the last part, too, as does ``range(0, whole, part)``.
+    """
+    called = node.iter if isinstance(node.iter, ast.Call) else None
+    name = called.func.id if called is not None and isinstance(called.func, ast.Name) else ""
+    does = {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+    if called is None or name != "range" or "backward" not in does or not does.isdisjoint(_STEPS):
+        return None
+    if len(called.args) == _BY_STEPS:
+        return ast.BinOp(called.args[1], ast.FloorDiv(), called.args[2])
+    (times,) = called.args if len(called.args) == 1 else (None,)
+    if isinstance(times, ast.BinOp) and isinstance(times.op, ast.Add) and _is_one(times.right):
+        share = times.left
+        if isinstance(share, ast.BinOp) and isinstance(share.left, ast.BinOp) and _is_one(share.left.right):
+            return ast.BinOp(share.left.left, share.op, share.right)
+    return times
+
+
+def _is_one(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 1
 
 
 def _branches(node: ast.If) -> list[list[ast.stmt]]:
@@ -187,11 +243,16 @@ def _leaf(node: ast.expr) -> Share | None:
 
 def _whole(node: ast.expr) -> Share | None:
     """Return the processes, or the replicas, by the name of what is asked for them."""
-    called = node.func if isinstance(node, ast.Call) else node
-    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    name = _name(node)
     if _PROCESSES.match(name) or _ENVIRONMENT.search(ast.unparse(node)):
         return Share(processes=1)
     return Share(replicas=1) if _REPLICAS.match(name) else None
+
+
+def _name(node: ast.expr) -> str:
+    """Return the last part of a name, or of what is called."""
+    called = node.func if isinstance(node, ast.Call) else node
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
 
 
 def _joined(sign: ast.operator, left: Share | None, right: Share | None) -> Share | None:
