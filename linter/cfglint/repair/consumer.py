@@ -54,7 +54,7 @@ class Consumer(Record):
         there = view.has(path)
         if self.flags and path[0] == "launch":
             return True  # the launcher's, not the program's
-        if view.hangs(path) is not None:
+        if view.hangs(path) is not None or self._is_files(path):
             return takes(framework, view, path, value)  # what reads the file that a flag names
         if self.flags and not self._of_hydra:
             accepted = self._accepted(path, value)
@@ -170,11 +170,22 @@ class Consumer(Record):
         Empty for what the command itself says, which is the ``old`` text.
         """
         document, layers = self.subject.document, self.subject.view.layers
-        if path[0] == "launch" or old is not None or not document.takes_no_more:
+        alone = document.takes_no_more or self._is_files(path)
+        if path[0] == "launch" or old is not None or not alone:
             return ""
         if trace.source is not None:
             return trace.file.path
         return layers.files[0].file.path if layers is not None and layers.files else document.over[0].text
+
+    def _is_files(self, path: Steps) -> bool:
+        """Whether a command's config says a key, and its program has a parser without such a flag."""
+        document = self.subject.document
+        program = document.program.program if self.flags and document.over and document.program else None
+        flag = ".".join(map(str, path))
+        if program is None or program.parsers != {"whole"} or flag in program.flags:
+            return False
+        own = document.root.entries if isinstance(document.root, Mapping) else {}
+        return self.subject.view.has(path) and path[0] not in own
 
     def _may_be_added(self, path: Steps) -> bool:
         """Whether the config that is overridden has a key's place: a mapping that is left open for more.

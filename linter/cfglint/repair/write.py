@@ -9,7 +9,7 @@ from cfglint.document.compose import edited
 from cfglint.document.edits import brings, insert_key, replace_value, spell
 from cfglint.document.items import EVERY, add_item, insert
 from cfglint.document.removal import outside, remove_keys
-from cfglint.document.shell.edits import insert_there
+from cfglint.document.shell.edits import insert_last, insert_there
 from cfglint.document.shell.edits import spelled as plain
 from cfglint.document.shell.processes import first_numbers, list_of_numbers
 from cfglint.document.spoken import spoken
@@ -374,7 +374,8 @@ class Writer(Record):
             path: Steps = (trace.flag,) if trace.flag else named
             edit = insert_key(document, path, self._consumer.word(path, value), view.dialect)
             edit = edit or (insert_there(document, path, value) if document.format == "shell" else None)
-            title += "" if self._consumer.config_for(written.path, trace) else over(trace)
+            title += "" if (alone := self._consumer.config_for(written.path, trace)) else over(trace)
+            edit = edit or (insert_last(document, path, value) if alone else None)  # told, and so proven
         elif trace.present:
             node = trace.node
             if not trace.editable or not isinstance(node, (Scalar, Sequence)):

@@ -149,6 +149,14 @@ def _more_flags(document: Document, root: Mapping, names: list[str], value: obje
     return Edit(end, end, gap + ("=" if joined else " ").join(words))
 
 
+def insert_last(document: Document, path: Path, value: object) -> Edit | None:
+    """Return the edit that has the command itself say what its config says, whatever its program takes."""
+    word, end = spelled(value), document.end
+    if document.format != "shell" or document.listed or end <= document.start or word is None:
+        return None
+    return Edit(end, end, f" --{'.'.join(map(str, path))} {word}")
+
+
 def insert_there(document: Document, path: Path, value: object) -> OutsideEdit | None:
     """Return the edit that gives a command one more flag, where another script has it."""
     names, text = [part for part in path if isinstance(part, str)], spelled(value)
