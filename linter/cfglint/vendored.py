@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
+    from cfglint.document.project import Project
     from cfglint.document.view import View
 
     Paths: TypeAlias = tuple[tuple[str | int, ...], ...]
@@ -33,6 +34,16 @@ def _has_same(view: View | None, paths: Paths, default: Callable[[], object]) ->
         return False  # the program's own counts
     worth, value = document.default_in(name), default()
     return type(worth) is type(value) and worth == value
+
+
+def default_in(project: Project, path: str, homes: tuple[str, ...], name: str) -> object:
+    """Return the default of a field in the project's copy of a framework; ABSENT for none, or no literal."""
+    from cfglint.document.python.declared import field_defaults  # few projects hold their framework
+
+    file, text = project.home_of(path, homes)
+    if file not in project.defaults:
+        project.defaults[file] = field_defaults(text)
+    return project.defaults[file].get(name, ABSENT)
 
 
 def _is_off(value: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from cfglint.document.tree import ABSENT, SCRIPTS
+from cfglint.document.tree import SCRIPTS
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -77,7 +77,9 @@ class Project(Record):
     launched: dict[tuple[str, str], list[Any]] = field(
         factory=dict, init=False
     )  # what its commands do with a file (launched.py), whatever the file says
-    _defaults: dict[str, dict[str, object]] = field(factory=dict, init=False)
+    defaults: dict[str, dict[str, object]] = field(
+        factory=dict, init=False
+    )  # of the fields of its framework's classes (vendored.py)
     _texts: dict[str, str] = field(factory=dict, init=False)
 
     def lacks(self, path: str, home: str) -> bool:
@@ -127,16 +129,10 @@ class Project(Record):
         pattern = re.compile(_FIELD.format(re.escape(name)))
         return any(pattern.search(each) for each in (section and own) or classes)
 
-    def default_in(self, path: str, homes: tuple[str, ...], name: str) -> object:
-        """Return the default of a field of such a class; ABSENT where it has none that is a literal."""
-        from cfglint.document.python.declared import field_defaults  # few projects hold their framework
-
-        for each, text in self._code_around(os.path.dirname(os.path.abspath(path))):
-            if any(_ends(each, home) for home in homes):
-                if each not in self._defaults:
-                    self._defaults[each] = field_defaults(text)
-                return self._defaults[each].get(name, ABSENT)
-        return ABSENT
+    def home_of(self, path: str, homes: tuple[str, ...]) -> tuple[str, str]:
+        """Return the nearest of such files and its text; empty where there is none."""
+        around = self._code_around(os.path.dirname(os.path.abspath(path)))
+        return next((found for found in around if any(_ends(found[0], home) for home in homes)), ("", ""))
 
     def mentions(self, path: str, packages: tuple[str, ...], name: str, _section: str = "") -> bool:
         """Whether code of the project's own copy of ``packages`` has a name; without a copy, it may.

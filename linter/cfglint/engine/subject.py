@@ -19,6 +19,7 @@ from cfglint.facts import Values
 from cfglint.lang.values import NOTHING, needs_of
 from cfglint.models.registry import TABLES
 from cfglint.record import Record, field
+from cfglint.vendored import default_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ class Reading(Record):
         document.declares = partial(project.declares, path, begun=begun)
         if block["classes"] and (document.vendored or not block["programs"]):
             document.has_field = partial(project.has_field, path, block["classes"])
-            document.default_in = partial(project.default_in, path, block["classes"])
+            document.default_in = partial(default_in, project, path, block["classes"])
         elif block["composes"] == "hydra":
             document.has_field = partial(project.mentions, path, packages)
             document.names = partial(project.mentions, path, ())
