@@ -49,7 +49,14 @@ def test_a_name_tells_the_size(path: str, told: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "size"),
-    [("1-5B_eval", 1.5), ("dpsk1_5b-4nodes", 1.5), ("opt_6_7b", 6.7), ("llama-2-7b", 7), ("llama3_8b", 8)],
+    [
+        ("1-5B_eval", 1.5),
+        ("dpsk1_5b-4nodes", 1.5),
+        ("opt_6_7b", 6.7),
+        ("llama-2-7b", 7),
+        ("llama_3_8b", 8),
+        ("pythia_2_8b", 2.8),
+    ],
 )
 def test_a_digit_before_a_size_is_its_whole_part_or_a_version(name: str, size: float) -> None:
     assert list(sizes_in(name)) == [size]

@@ -24,6 +24,7 @@ _FAMILY = re.compile(
     r"|pythia|bloom|starcoder|baichuan|aquila|nemotron|minicpm|llava|(?<![a-z])(?:opt|gpt|yi|mpt)(?![a-z])"
 )
 _BEFORE = re.compile(r"(?i)([a-z]?)(?<![0-9.])([0-9])([_-])\Z")  # 1_5b, opt-6-7b: or a version, llama2_7b
+_VERSION = re.compile(r"(?i)(?:llama|qwen|gemma|intern[lv][ml]|baichuan|glm|phi)[-_]?[2-4][-_]\Z")
 _OF_DATA = re.compile(r"(?i)tok|data|corpus|sample|laion|pajama|fineweb|dclm|pile|webtext|coyo|(?<![a-z])c4")
 _RUNS = ("experiment_name", "exper_name", "run_name", "exp_name")
 _NAMES = (
@@ -79,6 +80,8 @@ def sizes_in(text: str) -> Iterator[float]:
 def _is_whole(before: re.Match[str], text: str) -> bool:
     """Whether a digit before a size is rather its whole part than a version."""
     glued, digit, between = before.groups()
+    if _VERSION.search(text, 0, before.end()):
+        return False
     if glued:
         return between == "_" and digit in "01"
     return digit in "01" or between == "_" or _FAMILY.search(text) is None
