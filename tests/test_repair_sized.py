@@ -59,7 +59,7 @@ def test_a_name_tells_the_size(path: str, told: str) -> None:
     ],
 )
 def test_a_digit_before_a_size_is_its_whole_part_or_a_version(name: str, size: float) -> None:
-    assert list(sizes_in(name)) == [size]
+    assert list(sizes_in(name)) == [pytest.approx(size)]
 
 
 @pytest.mark.parametrize(

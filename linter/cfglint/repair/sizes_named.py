@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged
 
-_SIZE = re.compile(  # 7B, 30B-A3B, qwen30_a3b
+_SIZE = re.compile(  # 7B, 30B-A3B, qwen30_a3b, 8x7B
     r"(?i)(?<![a-z0-9.])([0-9]{1,3}(?:\.[0-9]{1,2})?)b(?![a-z0-9])|([0-9]{2,3})b?[-_]a[0-9]{1,2}b(?![a-z0-9])"
+    r"|(?<![a-z0-9.])([0-9]{1,2})x([0-9]{1,3})b(?![a-z0-9])"
 )
 _FAMILY = re.compile(
     r"(?i)qwen|llama|mixtral|[a-z]stral|gemma|deepseek|intern|glm|phi|moonlight|kimi|olmo|falcon|granite|vicuna"
@@ -36,6 +37,7 @@ _HOLDERS = ((), ("trainer",), ("launch", "flags"))
 _TEACHER = re.compile(r"(?i)teacher(?:_model)?(?:_name)?(?:_or)?(?:_path)?")
 _SERVED = re.compile(r"(?i)teacher\w*(?:server|url|api|host|port|bit|quant|offload)")
 _BILLION = 1e9
+_OF_EXPERTS = 0.7  # they share their attention: 8x7B has 46.7 billion
 
 
 def size_named(judged: Judged, skipped: re.Pattern[str]) -> tuple[float, str, bool]:
@@ -72,6 +74,9 @@ def teacher_named(judged: Judged) -> float:
 def sizes_in(text: str) -> Iterator[float]:
     """Yield the sizes in a name; where a number before one may be its whole part, the least."""
     for match in _SIZE.finditer(text):
+        if match[3]:
+            yield _OF_EXPERTS * int(match[3]) * int(match[4])
+            continue
         told = match[1] or match[2]
         before = _BEFORE.search(text, 0, match.start()) if len(told) == 1 else None
         yield float(f"{before[2]}.{told}" if before is not None and _is_whole(before, text) else told)
