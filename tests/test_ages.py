@@ -108,3 +108,19 @@ def test_a_schema_tells_the_release_that_a_key_came_with():
     assert table.came(("a", "c")) == (0, 5, 1)
     assert (0, 6) < table.came(("d",)) < (0, 6, 1)
     assert table.came(("e",)) is None
+
+
+@pytest.mark.parametrize(
+    ("more", "version"),
+    [
+        ("actor_rollout_ref.actor.fsdp_config.grad_offload=False", "0.2"),  # gone with v0.3
+        ("trainer.val_generations_to_log_to_wandb=1", "0.3"),
+        ("+trainer.val_generations_to_log_to_wandb=1", None),
+        ("trainer.val_generations_to_log_to_wandb=1 trainer.rollout_data_dir=out", None),  # a fork has both
+    ],
+)
+def test_a_key_that_is_gone_tells_the_last_release_that_has_it(tmp_path, capsys, more, version):
+    (tmp_path / "run.sh").write_text(VERL.format(more=f" {more}"), "utf-8")
+    main(["facts", str(tmp_path / "run.sh"), "--no-detect", "--format", "json"])
+    facts = json.loads(capsys.readouterr().out)["jobs"][0]["facts"]
+    assert facts.get("framework.version", {}).get("value") == version

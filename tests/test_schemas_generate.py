@@ -301,7 +301,7 @@ def test_the_script_says_what_it_needs(tmp_path):
 
 
 def test_the_release_that_keys_came_with(toy):
-    from since import keys_of, since
+    from since import dates, keys_of
 
     root = {
         "properties": {"a": {"$ref": "#/$defs/A"}, "b": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/A"}]}}
@@ -310,5 +310,7 @@ def test_the_release_that_keys_came_with(toy):
     keys = set(keys_of(root, defs))
     assert keys == {"a", "a.x", "a.again", "b", "b.x", "b.again"}
     versions = [("v0.2", {"a"}), ("v0.3.0.post1", {"a", "a.x"}), ("v0.4.0", {"b", "b.x"}), ("1dda039b", keys)]
-    assert since(versions) == {"0.3.0": ["a.x"], "0.4.0": ["b"], "0.4.0+": ["a.again", "b.again"]}
-    assert since([("1dda039b", {"a"}), ("v0.2", {"b"})]) == {}
+    told = {"0.3.0": ["a.x"], "0.4.0": ["b"], "0.4.0+": ["a.again", "b.again"]}
+    assert dates(versions) == {"x-since": told, "x-until": {}}
+    assert dates([("v0.2", {"a", "a.x", "c"}), ("v0.3", {"c"})])["x-until"] == {"0.2": ["a"]}
+    assert dates([("1dda039b", {"a"}), ("v0.2", {"b"})]) == {}

@@ -12,6 +12,7 @@ from cfglint.document.tree import ABSENT, ALL, Missing
 from cfglint.lang.runtime import as_bool, as_list, as_member, as_number, as_text
 from cfglint.lang.values import NOTHING, Interval, Open, Unknown, hull, needs_of
 from cfglint.lang.versions import NEWEST
+from cfglint.schema.dated import told_by_keys
 from cfglint.vendored import default_of
 
 TYPE_CHECKING = False
@@ -189,10 +190,13 @@ class Values(dict[str, object]):
     def _version_told(
         self, versions: tuple[tuple[tuple[int, ...], Callable[[Any], Any] | None], ...]
     ) -> tuple[float, ...]:
+        told: tuple[float, ...] = NEWEST
         for numbers, test in versions:
             if test is None or test(self) is True:
-                return numbers
-        return NEWEST
+                told = numbers
+                break
+        _, most = (None, None) if self.view is None else told_by_keys(self.framework, self.view)
+        return told if most is None else min(told, most)
 
     # ── the names ──────────────────────────────────────────────────────────────────────────────────────
     def __missing__(self, name: str) -> object:

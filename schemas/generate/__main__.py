@@ -60,7 +60,7 @@ def written(value: object, depth: int = 0) -> str:
     inner = "  " * (depth + 1)
     lines = []
     for key, one in value.items():
-        group = key in ("properties", "$defs", "x-since") and not depth % 2
+        group = key in ("properties", "$defs", "x-since", "x-until") and not depth % 2
         text = written(one, depth + 1) if group or depth % 2 else json.dumps(one, ensure_ascii=False)
         lines.append(f"{inner}{json.dumps(key, ensure_ascii=False)}: {text}")
     return "{\n" + ",\n".join(lines) + "\n" + "  " * depth + "}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import readers
 from merge import one_of
-from since import keys_of, since
+from since import dates, keys_of
 from sources import tree
 
 if TYPE_CHECKING:
@@ -82,8 +82,10 @@ class Framework:
         if self.forked:
             marks["forked"] = True
         made["x-cfglint"] = marks
-        if self.dated and (came := since(named)):
-            made["x-since"] = came
+        told = dates(named) if self.dated else {}
+        if self.others or self.unknown in ("ignored", "subclass", "any"):  # what is gone may still be read
+            told.pop("x-until", None)
+        made |= {key: by for key, by in told.items() if by}
         if defs:
             made["$defs"] = defs
         return made

@@ -1,4 +1,4 @@
-"""Which keys came after the first of a framework's versions, and with which one."""
+"""Which keys came after the first of a framework's versions, or went before the last, and with which one."""
 
 from __future__ import annotations
 
@@ -13,27 +13,33 @@ if TYPE_CHECKING:
 _RELEASE = re.compile(r"v?(\d+(?:\.\d+)+)")
 
 
-def since(versions: Sequence[tuple[str, Collection[str]]]) -> dict[str, list[str]]:
-    """Return the keys by the release that each came with, but for those that came with what holds them.
+def dates(versions: Sequence[tuple[str, Collection[str]]]) -> dict[str, dict[str, list[str]]]:
+    """Return the keys by the release that each came ``since``, and those that are gone by their last.
 
-    What came after a release is said as "1.0.4+". Nothing where no version is a release.
+    What came after a release is said as "1.0.4+". What came or went with what holds it is left out. Nothing
+    where no version is a release.
     """
-    found: dict[str, str] = {}
-    release = first = ""
+    first, last = {}, {}
+    release = ""
     for name, keys in versions:
         number = _RELEASE.match(name)
         if number is None and not release:
             return {}
         release = number[1] if number is not None else f"{release.rstrip('+')}+"
-        first = first or release
         for key in keys:
-            found.setdefault(key, release)
+            first.setdefault(key, release)
+            last[key] = release
+    oldest = next(iter(first.values()), "")
+    return {"x-since": _by_release(first, oldest), "x-until": _by_release(last, release)}
+
+
+def _by_release(told: Mapping[str, str], usual: str) -> dict[str, list[str]]:
+    """Return the keys by release, but for those of the ``usual`` one, and of that of what holds them."""
     made: dict[str, list[str]] = {}
-    for key, came in sorted(found.items()):
-        holder = key.rpartition(".")[0]
-        if came not in (first, found.get(holder)):
-            made.setdefault(came, []).append(key)
-    return {came: made[came] for came in dict.fromkeys(found.values()) if came in made}
+    for key, release in sorted(told.items()):
+        if release not in (usual, told.get(key.rpartition(".")[0])):
+            made.setdefault(release, []).append(key)
+    return {release: made[release] for release in dict.fromkeys(told.values()) if release in made}
 
 
 def keys_of(schema: Schema, defs: Mapping[str, Schema], above: tuple[str, ...] = ()) -> Iterator[str]:

@@ -1,15 +1,10 @@
-"""How old the reader of a document may be, where nobody says which version of its framework that is.
-
-A file's own keys tell that it is no older than the youngest of them.
-"""
+"""How old the reader of a document may be, where nobody says which version of its framework that is."""
 
 from __future__ import annotations
 
-import re
-
-from cfglint.document.tree import split_key
 from cfglint.engine.judge import values_for
 from cfglint.record import Value, replace
+from cfglint.schema.dated import told_by_keys
 from cfglint.schema.table import table
 
 TYPE_CHECKING = False
@@ -21,7 +16,6 @@ if TYPE_CHECKING:
     from cfglint.lang.pack import CompiledRule
 
 _FILLED = "transformers"
-_SIGNED = re.compile(r"""["']?\+{1,2}([A-Za-z_][\w.]*)=""")  # an override of what Hydra's config may lack
 
 
 class Came(Value):
@@ -37,29 +31,19 @@ def came(subject: Subject, path: Path) -> Came | None:
 
     None where the reader has it. What a copy of the framework beside the file has, the copy itself tells.
     """
-    known, version = subject.framework and table(subject.framework), subject.version
-    name = subject.framework or ""
-    if known is None and subject.is_launch:  # a program of one's own that fills transformers' arguments
+    name, version = subject.framework or "", subject.version
+    known = table(name)
+    if (
+        known is None and subject.is_launch and subject.pack.frameworks[name]["last"]
+    ):  # a program of one's own
         name, known = _FILLED, table(_FILLED)
         stated: Any = subject.stated.get(f"{_FILLED}.version", (None, ""))
         version = stated[0]
     release = known.came(path) if known else None
     if release is None or (version is None and subject.version_source):
         return None
-    newer = release > (version or told_by_keys(subject, name))
-    return Came(release, name, surely=version is not None) if newer else None
-
-
-def told_by_keys(subject: Subject, name: str) -> tuple[float, ...]:
-    """Return the release of a package that a document's youngest key came with; nothing of old keys alone."""
-    view, known = subject.view, table(name)
-    told: tuple[float, ...] | None = view.memo.get("told by keys")
-    if told is None:
-        signed = {found[1] for word in view.document.words if (found := _SIGNED.match(word.spelled))}
-        releases = {} if known is None else known.since
-        there = (each for key, each in releases.items() if key not in signed and view.has((*split_key(key),)))
-        told = view.memo["told by keys"] = max(there, default=())
-    return told
+    least, most = (version, version) if version is not None else told_by_keys(name, subject.view)
+    return Came(release, name, surely=most is not None and most < release) if release > least else None
 
 
 def older(judged: Judged) -> list[tuple[float, ...]]:
@@ -69,7 +53,7 @@ def older(judged: Judged) -> list[tuple[float, ...]]:
     if known is None or not known.since or subject.version is not None or subject.version_source:
         return []  # what reads it is known, or nothing tells how old it may be
     least = max(
-        told_by_keys(subject, subject.framework or ""),
+        told_by_keys(subject.framework, subject.view)[0],
         subject.pack.frameworks[subject.framework or ""]["checked"],
     )
     between = {release for release in known.since.values() if least <= release < judged.values.version}

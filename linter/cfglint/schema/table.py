@@ -49,7 +49,7 @@ _KINDS = {
 KIND = {bool: BOOL, int: INT, float: FLOAT, str: TEXT, type(None): NULL}  # of a plain value
 _LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _READ = {"type", "enum", "properties", "additionalProperties", "items", "anyOf", "$ref", "x-cfglint"}
-_NOTES = {"$schema", "$comment", "$defs", "title", "default", "deprecated", "x-since"}
+_NOTES = {"$schema", "$comment", "$defs", "title", "default", "deprecated", "x-since", "x-until"}
 _EVERY: Node = (EVERYTHING, None, None, None, ANY, ANY, "")
 
 
@@ -61,6 +61,7 @@ class Table(Value):
     what is ``forked`` for their projects, so an unknown key may be theirs; a library's keys are fixed.
     ``since`` has the releases that keys came with, by the dotted key; what lies below one came with it, or
     later, as it says itself, and what is not there came with the first version that the schema was read from.
+    ``until`` has the last releases of keys that are gone.
     """
 
     nodes: tuple[Node, ...]
@@ -69,6 +70,7 @@ class Table(Value):
     unless: tuple[tuple[str, str], ...]
     forked: bool
     since: Mapping[str, tuple[float, ...]]
+    until: Mapping[str, tuple[float, ...]]
 
     def came(self, path: Path) -> tuple[float, ...] | None:
         """Return the release that a key came with; None of the oldest keys, and of those that are unknown."""
@@ -131,7 +133,9 @@ def table(name: str) -> Table | None:
         import json
 
         table = compiled(json.loads(files.shipped_text(path)))
-        return table.nodes, table.loader, table.programs, table.unless, table.forked, table.since
+        return (
+            table.nodes, table.loader, table.programs, table.unless, table.forked, table.since, table.until,
+        )  # fmt: skip
 
     return Table(*cached(f"schema-{name}", {path: key}, build))  # type: ignore[misc]
 
@@ -151,8 +155,12 @@ def compiled(schema: Mapping[str, Any]) -> Table:
     compiler.nodes[0] = compiler.nodes[compiler.node(schema)]
     unless = tuple((key, pattern) for key, pattern in marks.get("unless", ()))
     programs, forked = tuple(marks.get("programs", ())), marks.get("forked", False)
-    since = {key: _release(name) for name, keys in schema.get("x-since", {}).items() for key in keys}
-    return Table(tuple(compiler.nodes), marks.get("loader", ""), programs, unless, forked, since)
+    since, until = _releases(schema, "x-since"), _releases(schema, "x-until")
+    return Table(tuple(compiler.nodes), marks.get("loader", ""), programs, unless, forked, since, until)
+
+
+def _releases(schema: Mapping[str, Any], mark: str) -> dict[str, tuple[float, ...]]:
+    return {key: _release(name) for name, keys in schema.get(mark, {}).items() for key in keys}
 
 
 def _release(text: str) -> tuple[float, ...]:
