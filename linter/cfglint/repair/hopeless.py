@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
 
 WHOLE = "which each GPU holds before they are sharded"
+APART = "GPUs of its own"
 _SIZES = (("train_tp", "tensor"), ("pp", "pipeline"), ("cp", "context"))
 _ENGINE = (("rollout_tp", "tensor"), ("rollout_pp", "pipeline"))
 _BILLION, _MILLION = 1e9, 1e6
@@ -107,7 +108,7 @@ def _left_by_engine(values: Values, kept: float, vram: float, count: int) -> str
         return ""
     others = {0: "no GPU is left", 1: f"the other GPU has {vram / GIB:,.0f} GiB"}
     told = others.get(left) or f"the other {gpus_have(vram * left, left)}"
-    return f"; the engine has GPUs of its own, {engine} at least, and {told}"
+    return f"; the engine has {APART}, {engine} at least, and {told}"
 
 
 def _machines(gpus: int) -> str:

@@ -57,6 +57,7 @@ _PARTS = ("weights", "gradients", "moments")
 _SHARED = ("ranks.weights", "ranks.gradients", "ranks.optimizer")  # over so many GPUs
 _AWAY = ("zero_stage", "train_tp", "offload_optimizer", "offload_params")  # the cheapest first
 _BY_HAND = _AWAY[2:]
+_BYTES = ("param_bytes", "grad_bytes", "moment_bytes")
 _STAGES = 3
 _HALF = 0.6  # of a GPU: what leaves room for all that nobody knows
 _ROOM = 0.9  # of a GPU, a rule of thumb: more of it in states is a reason to shard more, and told to nobody
@@ -154,10 +155,11 @@ def sent_away(solver: Solver, repair: Repair, judged: Judged) -> tuple[Repair, b
     if not placed or (able and (repair.sure or not beyond(judged, after, sure=False, share=_ROOM))):
         told = beyond(judged, after, sure=False, whole=True) if placed and not repair.sure else ""
         return (_but(repair, told) if told else repair), True
-    for option in ways_away(solver, judged):
-        if combined((*repair.options, option)) is None:
+    away = ((option,) for option in ways_away(solver, judged))
+    for moves in chain(away, in_fewer_bits(solver, judged)):
+        if combined((*repair.options, *moves)) is None:
             continue
-        more = solver.written(Repair((*repair.options, option), sure=False), repair.goals)
+        more = solver.written(Repair((*repair.options, *moves), sure=False), repair.goals)
         moved = combined(more.options) if more is not None else None
         if more is None or more.patch is None or (able and more.unsafe and not repair.unsafe):
             continue
@@ -217,6 +219,24 @@ def ways_away(solver: Solver, judged: Judged, *, by_hand: bool = False) -> list[
     if not by_hand:
         return [one for one in found if one.writable]
     return [] if any(one.writable for one in found) else found
+
+
+def in_fewer_bits(solver: Solver, judged: Judged) -> list[tuple[Option, ...]]:
+    """Return the edits after which a full fine-tune keeps its states in fewer bytes; the least come last."""
+
+    def kept(moved: tuple[Option, ...]) -> float:
+        facts = combined(moved)
+        values = judged.values if facts is None else solver.trials.values(judged, facts)
+        sizes = [bounds_of(values[name]) for name in _BYTES]
+        own = facts is not None and values["lora"] is False
+        return sum(size[0] if size else INF for size in sizes) if own else INF
+
+    options, now = Options(solver.trials, judged, solver.writer(judged)), kept(())
+    tracks = {track.knob.name: track for name in _BYTES for track in options.tracks(t.Name(name))}
+    able = (option for track in tracks.values() for option in track.options())
+    few = [one for one in able if one.writable and one.risk == "numerics" and kept((one,)) < now < INF]
+    pairs = (pair for pair in combinations(few, 2) if kept(pair) < min(kept((one,)) for one in pair))
+    return sorted((*((one,) for one in few), *pairs), key=kept, reverse=True)
 
 
 def _takes_off(option: Option, judged: Judged) -> bool:

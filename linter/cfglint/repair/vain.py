@@ -8,11 +8,13 @@ from __future__ import annotations
 from cfglint.document.spoken import spoken
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.values import INF
-from cfglint.repair.hopeless import laid_wider, too_large
+from cfglint.repair.found import Repair
+from cfglint.repair.hopeless import APART, laid_wider, too_large
 from cfglint.repair.options import Options
 from cfglint.repair.price import overfills_host
-from cfglint.repair.shortage import beyond_host
-from cfglint.repair.sized import beyond
+from cfglint.repair.shortage import beyond_host, values_told
+from cfglint.repair.sized import beyond, in_fewer_bits
+from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY
 from cfglint.repair.write import shown
 
@@ -70,11 +72,11 @@ def _too_large(_: Judged, values: Values) -> str:
 
 
 def _escapes(solver: Solver, judged: Judged, numbers: str, told_of: Told) -> str:
-    """Return a number that stands whatever the file sends to the host, or packs into 4 bits; else nothing.
+    """Return a number that stands whatever the file sends to the host, or has in fewer bits; else nothing.
 
     ``told_of`` makes it of other values.
     """
-    writer, values = solver.writer(judged), judged.values
+    writer, values, told, least = solver.writer(judged), judged.values, "", ""
     options = Options(solver.trials, judged, writer)
     for name, worth in _SMALLER:
         if values[name] == worth or (name == _BITS and values["lora"] is not True):
@@ -95,7 +97,12 @@ def _escapes(solver: Solver, judged: Judged, numbers: str, told_of: Told) -> str
             numbers += f"; {_ON_HOST} at least {need[0] / GIB:,.0f} GiB of a machine's own, which is too much"
         if name == _BITS and told:
             numbers += f"; in 4 bits, {told}"
-    return numbers
+    for moves in in_fewer_bits(solver, judged):
+        told = told_of(judged, solver.trials.values(judged, combined(moves) or {}))
+        if not told:
+            return ""
+        least = f"; with {values_told(Repair(moves))}, {told}"
+    return numbers + (least if told not in numbers and APART not in told else "")
 
 
 def _kept_off(solver: Solver, judged: Judged, way: Way, facts: Mapping[str, object]) -> str:
