@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Trials
 
 _PROCESSES = ("$.launch.processes", "$.launch.processes_per_node")
-_MICRO = "micro_batch_size"
+_MICRO, _STEPS = "micro_batch_size", "grad_accum"
 COUNTS_MICRO = ("launch", "counts_micro")
 _COUNTED = "the program counts micro-batches as steps, and would stop sooner with more accumulation"
 _GROUPED = "each process takes more at a time, so that all of them take whole groups"
@@ -63,9 +63,12 @@ def partners_of(judged: Judged, knob: t.Knob) -> tuple[tuple[str, ...], str]:
 
 
 def exchanged_for(judged: Judged, partner: str, value: object) -> dict[str, object]:
-    """Return what moves with a partner: what is read from the same key (rules/transformers.rules)."""
-    grouped = partner == _MICRO and judged.values["hf.in_groups"] is True
-    return {partner: value, "hf.at_once": value} if grouped else {partner: value}
+    """Return what moves with a partner: what is read from the same key, or has to say the same.
+
+    These are sizes of groups (rules/transformers.rules) and steps of DeepSpeed's file (deepspeed_file.rules).
+    """
+    also = {_MICRO: ("hf.in_groups", "hf.at_once"), _STEPS: ("hf.ds_says_accum", "hf.ds_accum")}.get(partner)
+    return {partner: value, also[1]: value} if also and judged.values[also[0]] is True else {partner: value}
 
 
 def even_ones(name: str, old: object, ways: list[dict[str, tuple[Steps, object]]]) -> list[dict[str, Any]]:

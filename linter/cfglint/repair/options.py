@@ -354,7 +354,7 @@ class Options(Record):
                 continue
             facts = {**option.facts, **exchanged_for(self.judged, partner, value)}
             way = self.writer.writes(partner, value)
-            if way is None or not (shown or self.writer.patch(way.keys)):
+            if way is None or not (shown or self._is_told(way) or self.writer.patch(way.keys)):
                 continue
             even = not why or partner == partners[-1] or is_even(self.trials, self.judged, facts)
             if even and is_same(knob.keeping, values, self.trials.values(self.judged, facts)):
@@ -368,6 +368,10 @@ class Options(Record):
             return nearly_keeps(self.trials, self.judged, self.writer, knob, option, ratio)
         keep_what_is_shown(self.trials, self.judged, knob, option)
         return True  # what nobody states
+
+    def _is_told(self, way: Way) -> bool:
+        """Whether a file that the document attaches says something, which nothing beside it can say."""
+        return any(self.judged.subject.view.hangs(written.path) is not None for written in way.keys)
 
     def _brought_along(self, names: Iterable[str], option: Option) -> dict[str, object]:
         """Return what facts become that are computed from what is written, as accumulation in a script is."""

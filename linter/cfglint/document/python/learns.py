@@ -95,6 +95,10 @@ _IN_BATCH = re.compile(
 _TOWER = re.compile(r"(?i)encoder|tower|clip")  # folders of what was trained so, and is but used
 _SWITCH = re.compile(r"\b(?:self|args|training_args)\.negatives?_cross_device\b")
 _SAYS_PASSES = re.compile(r"""\[["']gradient_accumulation_steps["']\]\s*=\s*\w*args\.grad""")
+_SAYS_SIZES = re.compile(
+    r"""\[["'](?:train_micro_batch_size_per_gpu|train_batch_size)["']\]\s*=(?!=)"""
+    r"""|["'](?:train_micro_batch_size_per_gpu|train_batch_size)["']\s*:"""
+)
 _TAKES_PASSES = re.compile(
     r"""\bargs\.gradient_accumulation_steps\s*=[^=\n]*["']gradient_accumulation_steps["']"""
 )
@@ -261,6 +265,11 @@ def says_passes(program: File, project: Modules) -> bool:
     return any(map(_SAYS_PASSES.search, texts)) and not any(map(_TAKES_PASSES.search, texts))
 
 
+def says_sizes(program: File, project: Modules) -> bool:
+    """Whether a program writes a batch into DeepSpeed's config, or makes one."""
+    return any(_SAYS_SIZES.search(text) for _, text in _texts(program, project))
+
+
 def takes_whole_groups(program: File, project: Modules) -> bool:
     """Whether the trainers of a program stop where what all processes take at a time is no whole groups."""
     return _all_whole(text for _, text in _texts(program, project))
@@ -302,6 +311,7 @@ ASKED = {  # of a program and its modules, each once
     "repeats_prompts": repeats_prompts,
     "counts_micro": counts_micro,
     "says_passes": says_passes,
+    "says_sizes": says_sizes,
     "starves_adapters": starves_adapters,
     "starves_unless_quantized": starves_unless_quantized,
     "finds_unused": finds_unused,
