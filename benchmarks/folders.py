@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cfglint.boundary import Boundary
 from cfglint.command import inputs, options, parse, setup
-from cfglint.errors import UsageError
+from cfglint.errors import OverBudgetError, UsageError
 from cfglint.features import check
 
 TYPE_CHECKING = False
@@ -32,5 +32,5 @@ def read(folders: list[str], paths: Iterable[str]) -> Iterator[tuple[str, File]]
     for path in paths:
         try:
             yield path, inputs.load(path, boundary, named=False)[0]
-        except (UsageError, inputs.Skipped):
+        except (OverBudgetError, UsageError, inputs.Skipped):
             continue

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cfglint.repair.tracks import Track
 
 _WORD = 60  # characters of a command that are quoted
+_OF_MODEL = "model."  # the facts of a model's architecture
 LISTED = 3  # keys or rules in a sentence
 
 
@@ -48,7 +49,9 @@ def _read_by(origins: Origins, node: t.Expr, view: View) -> list[tuple[str, str]
     names = [
         (origin.kind != "file", _valued(origin.paths[0], view, origins.values[name]))
         for name in origins.with_leaves(origins.names_in(node))
-        if (origin := origins.of(name)).paths and "*" not in origin.paths[0]
+        if not name.startswith(_OF_MODEL)  # nobody gives a model other sizes to fit a GPU
+        and (origin := origins.of(name)).paths
+        and "*" not in origin.paths[0]
     ]
     return read + [key for _, key in sorted(names, key=lambda name: name[0])]
 

@@ -33,6 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cfglint.document.tree import Scalar
     from cfglint.engine.find import Found
     from cfglint.engine.subject import Judged
     from cfglint.repair.solve import Solver
@@ -49,6 +50,8 @@ _TYPES, _OF_TYPE = "document.misfits", "CFG009"
 _JOINS = "join the command's lines: take out what stands between them"
 _CONVERTS = "take out the carriage returns at the ends of the file's lines, as dos2unix does"
 _SYNTAX, _ERRORS = "CFG001", "document.syntax_errors"
+_DOUBLED, _DUPLICATES = "CFG002", "document.duplicate_keys"
+_GOES_ON = ":|>-+{[,\\\"'"  # at the end of a line whose value may go on below
 _COUNTS, _SHARES = "_steps", "_ratio"  # what a key may count, and its neighbour that takes a share of all
 _LISTS = {**RENAMED, IMPOSSIBLE: _NUMBERS, _OF_TYPE: _TYPES}
 
@@ -140,7 +143,39 @@ def _parsing(trials: Trials, judged: Judged) -> Fix | None:
     return _readable(trials, judged, _ERRORS, edits, (title, note, "the file is read then"))
 
 
-_UNREAD = {_ENDS: _rejoined, _SYNTAX: _parsing}
+def _said_twice(trials: Trials, judged: Judged) -> Fix | None:
+    """Return what takes out lines of keys that are there twice: empty ones, and those that say the same."""
+    document = judged.subject.document
+    pairs = document.duplicates if document.format == "yaml" else ()
+    spare = [_spare(document.file.text, *pair) for pair in pairs]
+    edits = tuple(edit for edit in spare if edit is not None)
+    named = ", ".join(dict.fromkeys(later.text for later, _ in pairs))
+    title = f"remove the line of {named} that is empty, or says the same"
+    note = f"cfglint: the key was there twice ({_DOUBLED})"
+    return _readable(trials, judged, _DUPLICATES, edits, (title, note, "the file is read then"))
+
+
+def _spare(text: str, later: Scalar, first: Scalar) -> Edit | None:
+    """Return what takes out the line of one of two keys that says nothing, or the same; None for another."""
+    lines = {}
+    for key in (first, later):
+        start, end = text.rfind("\n", 0, key.start) + 1, text.find("\n", key.end) + 1 or len(text)
+        line, indent = text[start:end].strip(), key.start - start
+        below = (
+            each for each in text[end:].splitlines() if each.strip() and not each.lstrip().startswith("#")
+        )
+        following = next(below, "")
+        inside = (
+            len(following) - len(following.lstrip()) + following.lstrip().startswith("-") if following else 0
+        )
+        if line == f"{key.text}:" and inside <= indent:
+            return Edit(start, end, "")
+        lines[line] = Edit(start, end, "")
+    same = len(lines) == 1 and next(iter(lines))[-1] not in _GOES_ON
+    return next(iter(lines.values())) if same else None
+
+
+_UNREAD = {_ENDS: _rejoined, _SYNTAX: _parsing, _DOUBLED: _said_twice}
 
 
 def _readable(
