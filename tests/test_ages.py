@@ -88,12 +88,12 @@ vllm_tensor_parallel_size: 3
 @pytest.mark.parametrize(
     ("more", "framework", "level"),
     [
-        ("", None, "warning"),  # vLLM has a server of its own by default until v1.0
+        ("", None, "error"),  # people install the newest, where no key says that the file is older
         ("vllm_mode: colocate\n", None, "error"),
         ("", "trl==1.0.0", "error"),
     ],
 )
-def test_a_default_that_changed_makes_no_error(findings_of, more, framework, level):
+def test_a_default_that_changed_is_that_of_the_newest(findings_of, more, framework, level):
     findings = findings_of("c.yaml", GRPO.format(more=more), "h100-sxm:8", framework)
     (finding,) = [each for each in findings if each["code"] == "PAR130"]
     assert finding["level"] == level

@@ -12,6 +12,7 @@ from cfglint.document.python.learns import (
     compares,
     finds_unused,
     means_tokens,
+    passes_apart,
     starves_adapters,
     starves_unless_quantized,
     sums_losses,
@@ -60,6 +61,30 @@ def test_a_tower_that_was_trained_so_is_but_used():
 def test_a_program_of_one_pass_accumulates_nothing():
     assert not accumulates(_program("def get_num_microbatches():\n    return 1\n"), _alone())
     assert accumulates(_program("def get_num_microbatches():\n    return _CALCULATOR.get()\n"), _alone())
+
+
+_STEPS = """
+for i, batch in enumerate(loader):
+    {first}
+    loss = model(batch) / args.accum_steps
+    loss.backward()
+    if (i + 1) % args.accum_steps == 0:
+        optimizer.step()
+        {last}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "apart"),
+    [
+        ("log()", "optimizer.zero_grad()", False),
+        ("optimizer.zero_grad()", "log()", True),
+        ("if args.accum_steps == 1: log()", "optimizer.zero_grad()", True),
+        ("if i == 1: log()", "optimizer.zero_grad()", False),
+    ],
+)
+def test_a_loop_that_does_otherwise_with_more_passes(first, last, apart):
+    assert passes_apart(_program(_STEPS.format(first=first, last=last)), _alone()) is apart
 
 
 _LOOP = """

@@ -47,15 +47,18 @@ def came(subject: Subject, path: Path) -> Came | None:
 
 
 def older(judged: Judged) -> list[tuple[float, ...]]:
-    """Return the releases that may read a document beside the one that was taken, the newest first."""
+    """Return the releases that may read a document beside the one that was taken, the newest first.
+
+    Nothing where no key that is gone tells that it was written for an older one: people install the newest.
+    """
     subject = judged.subject
     known = None if subject.framework is None else table(subject.framework)
     if known is None or not known.since or subject.version is not None or subject.version_source:
         return []  # what reads it is known, or nothing tells how old it may be
-    least = max(
-        told_by_keys(subject.framework, subject.view)[0],
-        subject.pack.frameworks[subject.framework or ""]["checked"],
-    )
+    first, last = told_by_keys(subject.framework, subject.view)
+    if last is None:
+        return []
+    least = max(first, subject.pack.frameworks[subject.framework or ""]["checked"])
     between = {release for release in known.since.values() if least <= release < judged.values.version}
     return sorted({least, *between} - {judged.values.version, ()}, reverse=True)
 

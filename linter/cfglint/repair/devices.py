@@ -78,7 +78,9 @@ def _with_ids(patch: Patch, repair: Repair, judged: Judged, trials: Trials, new:
     free = [str(number) for number in range(there) if number not in taken][:new]
     if len(free) < new:
         return patch
-    told = Written(path if own else _IDS[0], "all" if new == there else ",".join(free))
+    # A variable with the list may have other readers, so that it stays one.
+    plain = new == there and not own and not view.has(_IDS[0])
+    told = Written(path if own else _IDS[0], "all" if plain else ",".join(free))
     writer = Writer(judged.subject, trials.run.finder.origins(judged))
     written = [*repair.written, told]
     whole = writer.patch(written)

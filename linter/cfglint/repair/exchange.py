@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _PROCESSES = ("$.launch.processes", "$.launch.processes_per_node")
 _MICRO, _STEPS = "micro_batch_size", "grad_accum"
-COUNTS_MICRO = ("launch", "counts_micro")
+COUNTS_MICRO, PASSES_APART = ("launch", "counts_micro"), ("launch", "passes_apart")
 _COUNTED = "the program counts micro-batches as steps, and would stop sooner with more accumulation"
 _GROUPED = "each process takes more at a time, so that all of them take whole groups"
 _BATCH = "BAT"  # rules about how a batch is shared out
@@ -53,9 +53,12 @@ def is_even(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool
 
 def partners_of(judged: Judged, knob: t.Knob) -> tuple[tuple[str, ...], str]:
     """Return what may keep a batch, and why the micro-batch may grow for that; empty where it may not."""
-    if judged.values["trains"] is False:
+    values, view = judged.values, judged.subject.view
+    if values["trains"] is False or view.has(PASSES_APART):
         return (), ""
-    if judged.subject.view.has(COUNTS_MICRO):
+    if judged.subject.framework == "user_script" and values["user_script.answers"] is True:
+        return (), ""  # a step has a number of answers of its own, which more passes may be more than
+    if view.has(COUNTS_MICRO):
         return (() if knob.name == _MICRO else (_MICRO,)), _COUNTED
     if knob.name in _PROCESSES and judged.values["hf.in_groups"] is True:
         return (*knob.partners, _MICRO), _GROUPED

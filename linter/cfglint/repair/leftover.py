@@ -8,8 +8,9 @@ fixes for the GPUs of before.
 
 from __future__ import annotations
 
+import os
 import re
-from itertools import islice
+from itertools import chain, islice
 from math import prod
 
 from cfglint.document.shell.handed import SIZES
@@ -40,6 +41,7 @@ _SIZE = re.compile(
     r"|(tensor|pipeline|context|sequence|expert)(_model)?_parallel(_size|_degree|_dim)?)(\Z|[_.-])"
 )
 _WORKERS = frozenset({"num_processes", "nproc", "num_proc"})  # what a program of one's own may start on CPUs
+_DEVICES = "devices"  # of Lightning's trainer
 _NODES = 5000  # of a document that are looked at
 _TOLD = 2
 _LAUNCH = "launch"  # under which a command is read once more
@@ -79,7 +81,8 @@ def left_over(before: Judged, after: Judged, writer: Writer, trials: Trials) -> 
         return ""
     handed = list(islice(_handed(after, most), _TOLD))
     told = [*handed, *islice(_larger(after, most, writer), _TOLD - len(handed))]
-    elsewhere = list(islice(_of_other_commands(after, most, trials), _TOLD - len(handed)))
+    others = chain(_of_configs(after, most, writer), _of_other_commands(after, most, trials))
+    elsewhere = list(islice(others, _TOLD - len(handed)))
     told += [each for each in elsewhere if each not in told]
     stays = "stays" if len(told) == 1 and not told[0].startswith("the ") else "stay"
     by_hand = ": change that by hand" if elsewhere or handed else ""
@@ -130,6 +133,18 @@ def _larger(judged: Judged, most: int, writer: Writer) -> Iterator[str]:
         large = isinstance(value, int) and not isinstance(value, bool) and value > most
         if large and not writer.read_from([steps]):
             yield f"{spoken(path)} {value}"
+
+
+def _of_configs(after: Judged, most: int, writer: Writer) -> Iterator[str]:
+    """Yield the sizes of configs that a command hands to its program, which no fact is read from."""
+    view = after.subject.view
+    for file in (each.file for each in (view.layers.files if view.layers else ()) if each.file.documents):
+        for path, node in islice(nodes_with_paths(file.documents[0].root), _NODES):
+            number, last = whole(node), path[-1] if path else None
+            sized = isinstance(last, str) and (_SIZE.search(last) or last == _DEVICES)
+            steps = tuple(part for part in path if isinstance(part, (str, int)))
+            if sized and (number or 0) > most and view.get(steps) == number and not writer.read_from([steps]):
+                yield f"{spoken(path)} {number} of {os.path.basename(file.path)}"
 
 
 def _of_other_commands(after: Judged, most: int, trials: Trials) -> Iterator[str]:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from cfglint.engine.memory import bounds_of
 from cfglint.lang.types import is_number
 from cfglint.lang.values import INF, Interval, Open, Unknown
-from cfglint.repair.exchange import exchanged_for, in_proportion, is_even, nearest_even, partners_of
+from cfglint.repair.exchange import (
+    PASSES_APART,
+    exchanged_for,
+    in_proportion,
+    is_even,
+    nearest_even,
+    partners_of,
+)
 from cfglint.repair.price import lays_out, regroups
 from cfglint.repair.results import is_same
 from cfglint.repair.tracks import worse
@@ -25,6 +32,8 @@ _IN_GROUPS = ("grpo", "ppo")  # tasks in which a micro-batch also says how answe
 _NOT_KEPT = "the effective batch cannot stay as it is on so many GPUs"
 _SHRINKS = "the batch shrinks, unless the program accumulates more"
 _MOST = 16  # times the micro-batch before
+_ROOMY = 0.25  # of a GPU, which weights and gradients may take where no more is known
+_LEAST_BYTES = 4  # of both, for a weight, shared out among all GPUs
 _LARGER = 4  # times the micro-batch before, where nobody knows the memory
 
 
@@ -86,8 +95,10 @@ def _larger(judged: Judged, ratio: tuple[object, object]) -> Iterator[dict[str, 
         yield {_MICRO: whole}
         return
     for new in range(int(old) + 1, min(whole, _MOST * int(old)) + 1):
-        if whole % new == 0:
-            yield {_MICRO: new} if whole == new * steps else {_MICRO: new, _STEPS: whole // new}
+        if whole == new * steps:
+            yield {_MICRO: new}
+        elif whole % new == 0 and not judged.subject.view.has(PASSES_APART):
+            yield {_MICRO: new, _STEPS: whole // new}
 
 
 def _may_grow(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
@@ -97,5 +108,7 @@ def _may_grow(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bo
     if not (is_number(new) and is_number(old) and new > old):
         return False
     if need is None or vram is None or need[1] == INF:
-        return new <= _LARGER * old
+        size, gpus = bounds_of(after["model.params"]), after["gpu.count"]
+        kept = _LEAST_BYTES * size[0] / gpus if size and is_number(gpus) and gpus else 0
+        return new <= _LARGER * old and (vram is None or kept <= _ROOMY * vram[0])
     return need[1] <= vram[0]

@@ -34,7 +34,10 @@ _LIBRARY = re.compile(
 # Parsers, with what fills them; what takes any flag; other ways to read a command; what adds flags by itself.
 _MADE = re.compile(r"(?<!import )(?<!class )\b(?:Hf)?ArgumentParser\w*\(+([^)=]*)")
 _CLASSES = re.compile(r"[\s(]*(?:(?:\w+\.)*[A-Z]\w*\s*(?:,\s*|\Z))+")  # the classes alone that fill a parser
-_LENIENT = re.compile(r"\bparse_known_args\b|\breturn_remaining_strings\b|\bsys\.argv\[1:\]|\bREMAINDER\b")
+_LENIENT = re.compile(
+    r"\bparse_known_args\b|\bknown_only\s*=\s*True\b|\breturn_remaining_strings\b|\bsys\.argv\[1:\]"
+    r"|\bREMAINDER\b"
+)
 # `if len(sys.argv) == 2 and sys.argv[1].endswith(".json"): … parser.parse_json_file(…)`, and flags otherwise
 # (https://github.com/huggingface/transformers/blob/v4.46.0/examples/pytorch/language-modeling/run_clm.py#L262).
 FILE_ALONE = re.compile(r"\bsys\.argv\b(?s:.){0,600}?\.parse_(?:json|yaml)_file\(")

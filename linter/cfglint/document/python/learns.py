@@ -24,14 +24,21 @@ if TYPE_CHECKING:
 RANKS, BATCH = "ranks", "batch"  # whose samples a loss compares
 ALL, SOME = "all", "some"  # of the processes share each sequence
 # A loop that takes a step at every so many passes, and what divides its loss by them: an engine by itself.
-_EVERY = re.compile(r"(?i)%\s*[\w.]*accum\w*\s*\)?\s*(?:==|!=)")
+_EVERY = re.compile(r"(?i)%\s*[\w.]*(?:accum|update_freq)\w*\s*\)?\s*(?:==|!=|>)")
 _BACKWARD = re.compile(r"(?i)loss\w*(?:\.\w+\(\))?\)?\.backward\(|booster\.backward\(")
-_DIVIDES = re.compile(r"(?i)(?:loss|backward|scal)[^\n]*(?<!/)/=?\s*[\w.(]*accum|\bscale_grads")
+_DIVIDES = re.compile(
+    r"(?i)(?:loss|backward|scal)[^\n]*(?<!/)/=?\s*[\w.(]*(?:accum|update_freq)|\bscale_grads"
+)
 _ENGINE = re.compile(r"\baccelerator\.backward\(|\bAccelerator\(|\bdeepspeed\.initialize\(")
 # A loss over what all processes take at a time: times their number, as gradients are their mean.
 _OVER_RANKS = re.compile(
     r"(?m)^[^\n]*\b(?:\w*loss|labels?|loss_weights?)\b(?![^\n]*(?:accum|\.item\())[^\n]*"
     r"\*=?\s*[\w.(]*\b(?:device_count|get_world_size|world_size|num_processes|num_gpus|n_gpus?)\b"
+)
+# A branch for one pass alone, and gradients that are set to zero as often as a loss is gone back through.
+_ONE_APART = re.compile(r"(?im)^[ \t]*(?:el)?if [^\n]*\b\w*(?:accum|update_freq)\w*\s*(?:[=!]=\s*1|<\s*2)\b")
+_FORGETS = re.compile(
+    r"(?m)^([ \t]+)[\w.]*zero_grad\([^\n]*\n(?:(?:\1[^\n]*|[ \t]*)\n)*?\1[^\n ]*\.backward\("
 )
 _WHOLE_STEP = re.compile(r"\bnum_items_in_batch\b")  # of all its micro-batches
 # A loss that is a mean over a pass's tokens: the model's own, torch's default, and one by a mask.
@@ -152,6 +159,17 @@ def sums_losses(program: File, project: Modules) -> bool:
     texts = [text for _, text in _texts(program, project)]
     loops = [text for text in texts if _EVERY.search(text) and _BACKWARD.search(text)]
     return any(not _DIVIDES.search(text) and not _ENGINE.search(text) for text in loops)
+
+
+def passes_apart(program: File, project: Modules) -> bool:
+    """Whether a loop of one's own does otherwise with one pass, or forgets the gradients of all but the last.
+
+    What nobody has run with more passes is no way to keep a batch.
+    """
+    texts = [text for _, text in _texts(program, project)]
+    loops = [text for text in texts if _EVERY.search(text) and _BACKWARD.search(text)]
+    own = [text for text in loops if not _ENGINE.search(text)]
+    return any(_ONE_APART.search(text) or _FORGETS.search(text) for text in own)
 
 
 def averages_over_ranks(program: File, project: Modules) -> bool:
@@ -304,6 +322,7 @@ def _texts(program: File, project: Modules) -> Iterator[tuple[str, str]]:
 ASKED = {  # of a program and its modules, each once
     "sums_losses": sums_losses,
     "averages_ranks": averages_over_ranks,
+    "passes_apart": passes_apart,
     "averages_tokens": averages_over_tokens,
     "means_tokens": means_tokens,
     "whole_groups": takes_whole_groups,
