@@ -236,3 +236,11 @@ def test_fewer_machines_have_less_memory_of_their_own(
     assert finding.get("fix") is None
     assert "then a machine needs at least" in finding["unfixed"]
     assert "of its own, and rented ones have at most 170 GiB beside such GPUs" in finding["unfixed"]
+
+
+def test_an_evaluation_has_no_batch_to_keep() -> None:
+    command = f"{MEGATRON.format('tasks/eval_gsm8k.py', SHAPE)} --tokenizer-type Own\n"
+    fix = found_in(command.replace("parallel-size 8", "parallel-size 4"), "l40s:4")["DOC104"].fix
+    assert fix is not None
+    assert fix.title == "set --nproc_per_node to 4"
+    assert fix.applicability == "safe"

@@ -43,6 +43,8 @@ def nearly_keeps(
     """Keep the batch on fewer GPUs, or come as near as whole numbers can, which is never safe."""
     if judged.values["gpus.short"] is not True:
         return False
+    if judged.values["evaluates"] is True:  # which has no batch to keep
+        return True
     if _grows(trials, judged, writer, knob, option, ratio):
         return True
     # The processes that go along may keep it, where nobody states its parts.
