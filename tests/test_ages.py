@@ -55,13 +55,13 @@ def fixes_of(findings_of, more="", framework=None):
     [
         ("", False),
         (" \\\n    trainer.rollout_data_dir=out", True),  # which came with the same release
-        (" \\\n    +trainer.rollout_data_dir=out", False),  # which any release takes
+        (" \\\n    +trainer.rollout_data_dir=out", None),  # which stops where the key is there
         (" \\\n    ++trainer.rollout_data_dir=out", False),
     ],
 )
 def test_a_key_that_older_releases_lack_is_safe_where_the_file_is_younger(findings_of, more, safe):
     later = [fix for fix in fixes_of(findings_of, more) if "offload_policy" in fix["title"]]
-    assert later
+    assert bool(later) is (safe is not None)
     for fix in later:
         assert (fix["applicability"] == "safe") is safe
         assert (NEEDS in fix["effect"]) is not safe
@@ -116,6 +116,8 @@ def test_a_schema_tells_the_release_that_a_key_came_with():
         ("actor_rollout_ref.actor.fsdp_config.grad_offload=False", "0.2"),  # gone with v0.3
         ("trainer.val_generations_to_log_to_wandb=1", "0.3"),
         ("+trainer.val_generations_to_log_to_wandb=1", None),
+        ("+trainer.val_before_train=True", "0.3"),  # Hydra appends nothing that is there: v0.4 has it
+        ("++trainer.val_before_train=True", None),
         ("trainer.val_generations_to_log_to_wandb=1 trainer.rollout_data_dir=out", None),  # a fork has both
     ],
 )

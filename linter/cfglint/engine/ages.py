@@ -63,6 +63,12 @@ def older(judged: Judged) -> list[tuple[float, ...]]:
     return sorted({least, *between} - {judged.values.version, ()}, reverse=True)
 
 
+def is_told_older(judged: Judged) -> bool:
+    """Whether a document is for an older release, so that the newest that may read it is one of several."""
+    known = None if judged.subject.framework is None else table(judged.subject.framework)
+    return known is not None and judged.values.version < max(known.since.values(), default=())
+
+
 def spares(rule: CompiledRule, judged: Judged) -> tuple[float, ...] | None:
     """Return the newest release that may read a document and that a broken rule may hold of."""
     for version in older(judged):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cfglint.engine.ages import spares
+from cfglint.engine.ages import is_told_older, spares
 from cfglint.engine.describe import names_of, paths_of, traces
 from cfglint.engine.judge import decides
 from cfglint.lang.tree import paths_in
@@ -128,10 +128,15 @@ def _by_version(judged: Judged, rule: t.Rule) -> str:
     return _OLDER.format(subject.framework, spelled(checked), spelled(version))
 
 
-def by_age(verdict: Verdict, judged: Judged) -> str:
-    """Say that an error may be none in an older release, which may read the document as well."""
+def by_age(verdict: Verdict, judged: Judged) -> tuple[int, str]:
+    """Say that an error may be none in an older release, which may read the document as well.
+
+    Then it is no error; and probably nothing where the document tells that it is for an older one.
+    """
     release = spares(verdict.rule, judged) if verdict.truth is False else None
-    return "" if release is None else _AGED.format(judged.subject.framework, spelled(release))
+    if release is None:
+        return 0, ""
+    return 1 + is_told_older(judged), _AGED.format(judged.subject.framework, spelled(release))
 
 
 def _is_of_versions(rule: t.Rule, judged: Judged) -> bool:

@@ -83,7 +83,7 @@ class Finder:
         possible = verdict.truth is not False or (case is not None and case.usual)
         if possible and decides(verdict.rule) and not self._is_likely(rule, self.origins(judged)):
             return
-        aged = by_age(verdict, judged) if rule.level == "error" and not possible else ""
+        aged = by_age(verdict, judged) if rule.level == "error" and not possible else (0, "")
         for spot in self._spots(rule, judged):
             finding = self._finding(rule, judged, spot, possible=possible, aged=aged, target=target)
             yield Found(judged, verdict, finding, spot)
@@ -134,15 +134,22 @@ class Finder:
         return None
 
     def _finding(
-        self, rule: t.Rule, judged: Judged, spot: _Spot, *, possible: bool, aged: str, target: str | None
+        self,
+        rule: t.Rule,
+        judged: Judged,
+        spot: _Spot,
+        *,
+        possible: bool,
+        aged: tuple[int, str],
+        target: str | None,
     ) -> Finding:
         """Return a finding without what it says."""
         origins = self.origins(judged)
         lower, other = doubt(rule, judged, origins, _lists(rule))
         if possible:
             lower = max(lower, 1) + (not decides(rule) and not self._is_likely(rule, origins))
-        if aged:
-            lower, possible, other = max(lower, 1), True, f"{other} {aged}".strip()
+        if aged[0]:
+            lower, possible, other = max(lower, aged[0]), True, f"{other} {aged[1]}".strip()
         return Finding(
             Place(judged.subject.document.file.path, *spot.span),
             rule.code,

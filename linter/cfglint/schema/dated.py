@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from cfglint.document.view import View
+    from cfglint.schema.table import Table
 
     Release: TypeAlias = tuple[float, ...]
 
-_SIGNED = re.compile(r"""["']?\+{1,2}([A-Za-z_][\w.]*)=""")  # an override of what Hydra's config may lack
+# Overrides of what Hydra's config may lack. With one sign it stops at a key that is there
+# (hydra/_internal/config_loader_impl.py of 1.3: "Could not append to config").
+_SIGNED = re.compile(r"""["']?(\+{1,2})([A-Za-z_][\w.]*)=""")
 _DEEPEST = 12
 _ANY: tuple[Release, Release | None] = (), None
 
@@ -32,16 +35,27 @@ def told_by_keys(framework: str | None, view: View) -> tuple[Release, Release | 
     name = f"told by keys of {framework}"
     told: tuple[Release, Release | None] | None = view.memo.get(name)
     if told is None:
-        keys = [key for key in _keys(view.root, "", 0) if key in known.since or key in known.until]
-        if keys:
-            signed = {found[1] for word in view.document.words if (found := _SIGNED.match(word.spelled))}
-            keys = [key for key in keys if key not in signed]
-        least = max((known.since[key] for key in keys if key in known.since), default=())
-        gone = [known.until[key] for key in keys if key in known.until]
+        signed = (_SIGNED.match(word.spelled) for word in view.document.words)
+        signs = {each[2]: each[1] for each in signed if each is not None}
+        own = [key for key in _keys(view.root, "", 0) if key not in signs]
+        least = max((known.since[key] for key in own if key in known.since), default=())
+        gone = [known.until[key] for key in own if key in known.until]
+        gone += [_before(key, known) for key, sign in signs.items() if sign == "+" and _stays(key, known)]
         if view.document.format != "shell" and known.nodes[0][6] == "own":  # a file may add to a base
             gone = []
         told = view.memo[name] = least, min(gone) if gone and least <= min(gone) else None
     return told
+
+
+def _stays(key: str, known: Table) -> bool:
+    """Whether all releases have a key, from the one on that it came with."""
+    return key not in known.until and (key in known.since or known.at(tuple(key.split("."))) is not None)
+
+
+def _before(key: str, known: Table) -> Release:
+    """Return a release that lacks a key, such as v0.2 where v0.3 brought it, and v0.4 where v0.4.1 did."""
+    release = known.since.get(key) or min(known.since.values())
+    return (*release[:-1], release[-1] - 1) if release[-1] > 0 else release[:-1]
 
 
 def _keys(mapping: Mapping, above: str, depth: int) -> Iterator[str]:
