@@ -73,5 +73,5 @@ def test_a_flag_does_not_count_beside_deepspeeds_file(fixed, folder, passes, doe
     said = {"gradient_accumulation_steps": passes, "bf16": {"enabled": True}}
     (folder / "ds.json").write_text(json.dumps(said))
     text = fixed('"--gradient-accumulation-steps"', " --deepspeed_config ds.json", does)
-    assert "--num_gpus 4" in text
+    assert ("--num_gpus 4" in text) is adds  # else its file has to say twice the passes
     assert ("--gradient-accumulation-steps 2" in text) is adds
