@@ -17,6 +17,7 @@ from cfglint.document.python.learns import (
     starves_unless_quantized,
     sums_losses,
 )
+from cfglint.document.python.megatron import clamps_sizes
 from cfglint.document.python.modules import Modules
 from cfglint.document.tree import File
 
@@ -310,6 +311,12 @@ def test_the_parser_of_a_command_is_the_one_that_has_its_flags():
 )
 def test_a_program_that_puts_ligers_loss_into_its_model(text, applies):
     assert applies_liger(_program(text), _alone()) is applies
+
+
+@pytest.mark.parametrize("told", ["min(", "int("])
+def test_a_megatron_that_has_no_more_stages_than_its_processes_allow(told):
+    text = f"args.pipeline_model_parallel_size = {told}args.pipeline_model_parallel_size)\n"
+    assert clamps_sizes(_program(text), _alone()) is (told == "min(")
 
 
 _PREPARED = "model = prepare_model_for_kbit_training(model)\nmodel = get_peft_model(model, config)"

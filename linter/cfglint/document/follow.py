@@ -18,7 +18,7 @@ from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.groups import groups_of
 from cfglint.document.python.hybrid import hybrid_of
 from cfglint.document.python.loaders import sizes_of
-from cfglint.document.python.megatron import older_megatron, recomputes_nothing
+from cfglint.document.python.megatron import clamps_sizes, older_megatron, recomputes_nothing
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.ppo import batch_of_ppo
 from cfglint.document.python.refuses import refused
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 _SOMEWHERE = "…/"  # a folder in a variable that is not known
 _ADAPTERS = ("LoraConfig(", "modules_to_save", "get_peft_config")
+_ASKED = {"takes_peft_config": takes_peft_config, "clamps_sizes": clamps_sizes}
 _MODEL_CALLS = {"LoraConfig": "adapts", "get_peft_model": "adapts", "BitsAndBytesConfig": "quantizes"}
 _ONE_WORD = ("adapter_switch", "adapter_ranks", "adapter_bits")
 _PLAIN = ("transformers.Trainer", "transformers.Seq2SeqTrainer")
@@ -137,7 +138,7 @@ def _note_step(started: Started, library: Library, head: Mapping) -> None:
             _note(head, node, "recomputes_nothing", "true")
     if sharing := _once("shares_sequences", learns.splits_sequences, file, library):
         _note(head, node, "shares_sequences", sharing)
-    for key, asks in {**learns.ASKED, "takes_peft_config": takes_peft_config}.items():
+    for key, asks in {**learns.ASKED, **_ASKED}.items():
         if _once(key, asks, file, library):
             _note(head, node, key, "true")
     for key, size in batch_of_ppo(started.program).items():

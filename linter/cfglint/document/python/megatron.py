@@ -21,6 +21,8 @@ _OLDER = re.compile(
     r"(?m)^[ \t]*(?:from megatron import \(?\s*(?:get_|print_rank_)|"
     r"(?:from|import) megatron\.(?:arguments|global_vars|initialize|checkpointing|model|optimizer)\b)"
 )
+# As Megatron-LM had it until 2024 (NVIDIA/Megatron-LM megatron/arguments.py @23.04:62-68).
+_CLAMPS = re.compile(r"\bargs\.pipeline_model_parallel_size\s*=\s*min\(")
 _LAYERS = re.compile(r"(?m)^class \w*(?:Layer|Transformer|Block)\w*\((?:\w+\.)*MegatronModule\)")
 # What makes Megatron's layers, or passes of one's own again.
 _ITS_LAYERS = re.compile(
@@ -39,6 +41,11 @@ def recomputes_nothing(program: File, project: Modules) -> bool:
     """Whether a program's layers are its own, and read none of Megatron's flags of recomputation."""
     texts = _texts(program, project)
     return any(_LAYERS.search(text) for text in texts) and not any(_ITS_LAYERS.search(text) for text in texts)
+
+
+def clamps_sizes(program: File, project: Modules) -> bool:
+    """Whether a program has no more pipeline stages than its processes allow, whatever it is told."""
+    return any(_CLAMPS.search(text) for text in _texts(program, project))
 
 
 def _texts(program: File, project: Modules) -> list[str]:
