@@ -12,7 +12,7 @@ from cfglint.document.tree import ABSENT, ALL, Missing
 from cfglint.lang.runtime import as_bool, as_list, as_member, as_number, as_text
 from cfglint.lang.values import NOTHING, Interval, Open, Unknown, hull, needs_of
 from cfglint.lang.versions import NEWEST
-from cfglint.schema.dated import told_by_keys
+from cfglint.schema.dated import last_told
 from cfglint.vendored import default_of
 
 TYPE_CHECKING = False
@@ -195,7 +195,7 @@ class Values(dict[str, object]):
             if test is None or test(self) is True:
                 told = numbers
                 break
-        _, most = (None, None) if self.view is None else told_by_keys(self.framework, self.view)
+        most = None if self.view is None else last_told(self.framework, self.view)
         return told if most is None else min(told, most)
 
     # ── the names ──────────────────────────────────────────────────────────────────────────────────────

@@ -47,6 +47,12 @@ def told_by_keys(framework: str | None, view: View) -> tuple[Release, Release | 
     return told
 
 
+def last_told(framework: str | None, view: View) -> Release | None:
+    """Return the last release that has all keys of a file; None where none is gone."""
+    known = None if framework is None else table(framework)
+    return told_by_keys(framework, view)[1] if known is not None and known.until else None
+
+
 def _stays(key: str, known: Table) -> bool:
     """Whether all releases have a key, from the one on that it came with."""
     return key not in known.until and (key in known.since or known.at(tuple(key.split("."))) is not None)
