@@ -13,9 +13,11 @@ from cfglint.document.python.learns import (
     finds_unused,
     means_tokens,
     passes_apart,
+    says_sizes,
     starves_adapters,
     starves_unless_quantized,
     sums_losses,
+    takes_sizes,
 )
 from cfglint.document.python.megatron import clamps_sizes
 from cfglint.document.python.modules import Modules
@@ -433,3 +435,18 @@ def test_adapters_around_a_model_whose_layers_are_recomputed(text, starves, unus
     """PEFT makes inputs need gradients where layers are recomputed before it wraps the model."""
     assert starves_adapters(_program(text), _alone()) is starves
     assert finds_unused(_program(text), _alone()) is unused
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "takes"),
+    [
+        ("engine, _, loader, _ = deepspeed.initialize(args, model=model, training_data=data)\n", False, True),
+        ("loader = DataLoader(data, batch_size=engine.train_micro_batch_size_per_gpu())\n", False, True),
+        ("config['train_micro_batch_size_per_gpu'] = args.batch\n", True, True),
+        ("config = {'train_batch_size': args.batch * world_size}\n", True, False),
+        ("loader = DataLoader(data, batch_size=args.batch)\n", False, False),
+    ],
+)
+def test_whose_a_batch_of_an_engine_is(text: str, says: bool, takes: bool) -> None:
+    program = _program(text)
+    assert (says_sizes(program, _alone()), takes_sizes(program, _alone())) == (says, takes)

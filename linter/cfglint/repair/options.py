@@ -335,7 +335,7 @@ class Options(Record):
         if is_same(knob.keeping, values, moved):
             if not needs_of(moved[knob.keeping]).isdisjoint(option.facts):  # what moves is not known itself
                 keep_what_is_shown(self.trials, self.judged, knob, option)
-            else:
+            elif self.judged.subject.view.unread is None:
                 _reword(option, _STAYS)
             return True
         brought = self._brought_along(knob.partners, option)

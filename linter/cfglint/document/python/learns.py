@@ -106,6 +106,7 @@ _SAYS_SIZES = re.compile(
     r"""\[["'](?:train_micro_batch_size_per_gpu|train_batch_size)["']\]\s*=(?!=)"""
     r"""|["'](?:train_micro_batch_size_per_gpu|train_batch_size)["']\s*:"""
 )
+_TAKES_SIZES = re.compile(r"\btraining_data\s*=(?!=)|\btrain_micro_batch_size_per_gpu\b|\bdeepspeed_io\(")
 _TAKES_PASSES = re.compile(
     r"""\bargs\.gradient_accumulation_steps\s*=[^=\n]*["']gradient_accumulation_steps["']"""
 )
@@ -288,6 +289,11 @@ def says_sizes(program: File, project: Modules) -> bool:
     return any(_SAYS_SIZES.search(text) for _, text in _texts(program, project))
 
 
+def takes_sizes(program: File, project: Modules) -> bool:
+    """Whether a program has the batch of DeepSpeed's config, by a loader of the engine or by its name."""
+    return any(_TAKES_SIZES.search(text) for _, text in _texts(program, project))
+
+
 def takes_whole_groups(program: File, project: Modules) -> bool:
     """Whether the trainers of a program stop where what all processes take at a time is no whole groups."""
     return _all_whole(text for _, text in _texts(program, project))
@@ -331,6 +337,7 @@ ASKED = {  # of a program and its modules, each once
     "counts_micro": counts_micro,
     "says_passes": says_passes,
     "says_sizes": says_sizes,
+    "takes_sizes": takes_sizes,
     "starves_adapters": starves_adapters,
     "starves_unless_quantized": starves_unless_quantized,
     "finds_unused": finds_unused,
