@@ -105,7 +105,7 @@ def takes_peft_config(program: File, project: Modules) -> bool:
 
 def _nodes(file: File, project: Modules) -> list[ast.AST]:
     code = project.code(file)
-    nodes = [node for body in (code.body if code is not None else ()) for node in ast.walk(body)]
+    nodes = code.nodes() if code is not None else []
     spend(len(nodes), PYTHON)
     return nodes
 

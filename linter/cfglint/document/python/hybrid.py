@@ -43,7 +43,7 @@ def hybrid_of(program: File, project: Modules) -> Hybrid | None:
     if f"{_MAKES}(" not in program.text:
         return None
     code = project.code(program)
-    nodes = [node for body in (code.body if code is not None else ()) for node in ast.walk(body)]
+    nodes = code.nodes() if code is not None else []
     spend(len(nodes), PYTHON)
     found = {(word, sizes) for node in nodes if isinstance(node, ast.If) for word, sizes in _made(node)}
     if len(found) != 1:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import re
 
-from cfglint.budget import spend
-from cfglint.document.python.source import PYTHON
 from cfglint.document.python.steps import counts_micro
 
 TYPE_CHECKING = False
@@ -89,9 +87,6 @@ _USED = re.compile(r"find_unused_parameters|use_reentrant")
 # A file that a program writes what it was told to, and one that it reads.
 _WRITES = re.compile(r"""\bopen\(\s*args\.(config(?:_file|_path)?)\s*,\s*["']w""")
 _OPENS = re.compile(r"""(?:open|load|read|from)\w*\(\s*args\.config\w*\s*(?:\)|,(?!\s*["']w))""")
-_CHARACTERS = 200  # that cost a step
-# What is no code, and lines that nobody writes: to search one takes the square of its length.
-_NO_CODE = re.compile(r"""(?ms)#[^\n]*|^[ \t]*(?:'{3}.*?'{3}|"{3}.*?"{3})|[^\n]{1000,}""")
 _GATHERS = re.compile(
     r"(?i)\ball_?gather|Gather(?:Layer|Tensor|Features)?\.apply|gather_(?:tensor|features)\b"
 )
@@ -265,13 +260,12 @@ def _wraps(program: File, project: Modules, mended: re.Pattern[str]) -> bool:
     return any(map(_WRAPS.search, texts)) and not any(map(mended.search, texts))
 
 
-def splits_sequences(program: File, _: Modules) -> str:
+def splits_sequences(program: File, project: Modules) -> str:
     """Return which of a program's processes share each sequence; empty for none.
 
     They are no part of the batch then: all have the same samples.
     """
-    spend(len(program.text) // _CHARACTERS, PYTHON)
-    text = _NO_CODE.sub("", program.text)
+    text = project.plain(program)
     if _RING.search(text) is None:
         return ""
     parts, whole = _PART.findall(text), set(_WORLD.findall(text))
@@ -321,8 +315,7 @@ def repeats_prompts(program: File, project: Modules) -> bool:
 def _texts(program: File, project: Modules) -> Iterator[tuple[str, str]]:
     """Yield the path and the code of a program, and of the modules of its project that it leads to."""
     for file in project.files(program):
-        spend(len(file.text) // _CHARACTERS, PYTHON)
-        yield file.path, _NO_CODE.sub("", file.text)
+        yield file.path, project.plain(file)
 
 
 ASKED = {  # of a program and its modules, each once

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 
-from cfglint.budget import BUDGET
+from cfglint.budget import BUDGET, spend
 from cfglint.document.python.declared import FILE_ALONE, declared, files_of, options, plain_flags
 from cfglint.document.python.documents import ARGUMENTS
 from cfglint.document.python.run import Program
-from cfglint.document.python.source import Code, Elsewhere, read_python
+from cfglint.document.python.source import PYTHON, Code, Elsewhere, read_python
 from cfglint.document.python.values import Class, Flag, Function, Literal, Object, Span
 from cfglint.errors import OverBudgetError
 from cfglint.record import Record, field
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 _ELSEWHERE = sys.stdlib_module_names | {
     *("transformers", "trl", "torch", "datasets", "peft", "accelerate", "numpy", "deepspeed")
 }
+_CHARACTERS = 200  # that cost a step
+# What is no code, and lines that nobody writes: to search one takes the square of its length.
+_NO_CODE = re.compile(r"""(?ms)#[^\n]*|^[ \t]*(?:'{3}.*?'{3}|"{3}.*?"{3})|[^\n]{1000,}""")
 _LARGEST = 2**18  # characters of a file
 _MOST = 12  # modules of a program
 _SHARED = ("calls", "flags", "parsers", "wondered", "_linked", "_active")
@@ -48,6 +52,7 @@ class Modules(Record):
     _codes: dict[str, Code | None] = field(factory=dict, init=False)
     _imported: dict[tuple[str, str], File | None] = field(factory=dict, init=False)
     _files: dict[str, list[File]] = field(factory=dict, init=False)
+    _plain: dict[str, str] = field(factory=dict, init=False)
 
     def code(self, file: File) -> Code | None:
         """Return the statements of a file; None for one that cannot be read, or costs more than it may."""
@@ -60,6 +65,13 @@ class Modules(Record):
                     if BUDGET.left < 0:
                         raise
         return self._codes[file.path]
+
+    def plain(self, file: File) -> str:
+        """Return a file's code without comments, texts of their own, and lines that nobody writes."""
+        if file.path not in self._plain:
+            spend(len(file.text) // _CHARACTERS, PYTHON)
+            self._plain[file.path] = _NO_CODE.sub("", file.text)
+        return self._plain[file.path]
 
     def modelings(self, file: File) -> list[str]:
         """Return the code of the project's own models, which a checkpoint may bring along."""

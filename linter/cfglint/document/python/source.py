@@ -59,9 +59,16 @@ class Code(Record):
     doubtful: tuple[str, ...] = ()
     _lines: list[int] = field(factory=list, init=False)
     _wide: dict[int, bytes] = field(factory=dict, init=False)  # lines with other letters, by their numbers
+    _nodes: list[ast.AST] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._lines = line_starts(self.text)
+
+    def nodes(self) -> list[ast.AST]:
+        """Return all that the statements are made of, gone through once."""
+        if self._nodes is None:
+            self._nodes = [node for body in self.body for node in ast.walk(body)]
+        return self._nodes
 
     def span(self, node: ast.AST) -> tuple[int, int]:
         """Return where a node stands in the file."""

@@ -32,7 +32,7 @@ def counts_micro(program: File, project: Modules) -> bool:
     if not _ACCUMULATES.search(program.text) or "+= 1" not in program.text:
         return False
     code = project.code(program)
-    loops = (node for body in (code.body if code is not None else ()) for node in ast.walk(body))
+    loops = code.nodes() if code is not None else []
     return any(_counts(node) for node in loops if isinstance(node, ast.For))
 
 

@@ -23,7 +23,7 @@ def stored_keys(program: File, project: Modules) -> dict[str, Span]:
     found: dict[str, Span] = {}
     if code is None:
         return found
-    for function in (each for part in code.body for each in ast.walk(part)):
+    for function in code.nodes():
         if not isinstance(function, ast.FunctionDef):
             continue
         names = {each.arg for each in function.args.args} & {"config", "cfg"}

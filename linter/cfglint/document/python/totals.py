@@ -74,7 +74,7 @@ def _shares(file: File, project: Modules) -> Iterator[Share]:
         return
     scope = _Scope({}, {})
     yield from scope.read(code.body)
-    for node in (inner for body in code.body for inner in ast.walk(body)):
+    for node in code.nodes():
         if isinstance(node, ast.FunctionDef):
             yield from _Scope(dict(scope.names), dict(scope.numbers)).read(node.body)
 
@@ -96,7 +96,7 @@ def _scopes(code: Code, argument: str = "") -> Iterator[_Scope]:
     top = _Scope({}, {}, argument)
     top.read(code.body)
     yield top
-    for node in (inner for body in code.body for inner in ast.walk(body)):
+    for node in code.nodes():
         if isinstance(node, ast.FunctionDef):
             scope = _Scope(dict(top.names), {}, argument)
             scope.read(node.body)

@@ -127,7 +127,7 @@ def trains_one(program: File, project: Modules, flags: Iterable[str], *, plainly
 def _named(code: Code) -> set[str]:
     """Return what a file names: what it imports, defines and reads."""
     names: set[str] = set()
-    for node in (inner for statement in code.body for inner in ast.walk(statement)):
+    for node in code.nodes():
         spend(1, PYTHON)
         names |= {getattr(node, field) for field in _NAMED.get(type(node), ())}
     return names
@@ -149,7 +149,7 @@ def _reached(program: File, project: Modules) -> list[Code | None]:
         if code is None:
             break
         module = Module()
-        _names((inner for node in code.body for inner in ast.walk(node)), module)
+        _names(code.nodes(), module)
         for each in filter(None, (project.imported(file, name) for name in module.imports)):
             if os.path.abspath(each.path) not in found:
                 found[os.path.abspath(each.path)] = each
@@ -159,7 +159,7 @@ def _reached(program: File, project: Modules) -> list[Code | None]:
 
 def _read(code: Code) -> Module:
     """Return what a file says."""
-    nodes = [inner for node in code.body for inner in ast.walk(node)]
+    nodes = code.nodes()
     spend(len(nodes), PYTHON)
     module = Module()
     names = _names(nodes, module)
