@@ -5,7 +5,7 @@ import pytest
 from cfglint.document.python.loaders import Sizes, sizes_of
 from cfglint.document.python.modules import Modules
 from cfglint.document.python.samplers import Drawn, draws
-from cfglint.document.python.totals import Share, total_of
+from cfglint.document.python.totals import Share, loads_passes, total_of
 from cfglint.document.tree import File
 
 ALPACA = """
@@ -137,3 +137,24 @@ loss.backward()
 )
 def test_what_a_loop_takes_at_a_time(text, sizes):
     assert sizes_of(File("train.py", text, "program"), _modules()) == sizes
+
+
+LOADED = """
+def parse():
+    args.local_batch_size = args.micro * args.gradient_accumulation_steps * args.minibatches
+loader = DataLoader(data, batch_size=args.local_batch_size)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "loads"),
+    [
+        (LOADED, True),
+        ("loader = DataLoader(data, batch_size=args.micro * args.gradient_accumulation_steps)\n", True),
+        (LOADED.replace("size = args.micro", "size = args.micro // world_size"), False),
+        (LOADED.replace("batch_size=args.local_batch_size)", "batch_size=args.micro)"), False),
+        ("loader = DataLoader(data, batch_size=args.gradient_accumulation_steps)\n", False),
+    ],
+)
+def test_a_loader_of_what_all_passes_take(text, loads):
+    assert loads_passes(File("train.py", text, "program"), _modules()) == loads

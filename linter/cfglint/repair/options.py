@@ -37,7 +37,7 @@ from cfglint.repair.others import for_a_launcher, for_several
 from cfglint.repair.price import beyond_hosts, points, regroups
 from cfglint.repair.reasoned import for_people
 from cfglint.repair.results import as_if_it_ran, has_stayed, is_same, probe, rests_apart, risk_to_results
-from cfglint.repair.shown import keep_what_is_shown
+from cfglint.repair.shown import can_be_written, keep_what_is_shown
 from cfglint.repair.tracks import OF_ITSELF, SHORT, UNPRICED, Broken, Option, Track, priced, risk_of, worse
 
 TYPE_CHECKING = False
@@ -152,7 +152,7 @@ class Options(Record):
             option.facts[name] = worth
             option.exchanged[name] = self.judged.values[name], set()
         definitions = [self.writer.definition(each.path) for each in option.written]
-        option.writable = all(definition.editable for definition in definitions)
+        option.writable = can_be_written(option, definitions)
         option.places = [(d.key, w.value) for d, w in zip(definitions, option.written, strict=True)]
         option.factors = frozenset(chain.from_iterable(each.factors for each in definitions))
         option.results = risk_to_results(self.trials, self.judged, option.facts)
@@ -260,8 +260,7 @@ class Options(Record):
             self._share(written, option)
         option.results = risk_to_results(self.trials, self.judged, option.facts)
         definitions = [self.writer.definition(written.path) for written in option.written]
-        editable = all(definition.editable for definition in definitions)
-        option.writable = editable and not for_people(self.judged, option)
+        option.writable = can_be_written(option, definitions) and not for_people(self.judged, option)
         option.places = [self.writer.place(written) for written in option.written]
         option.factors = frozenset(chain.from_iterable(each.factors for each in definitions))
         for_several(option, definitions, self.writer, self._apart)

@@ -1,6 +1,7 @@
 """A number that a script multiplies out of others, as WORLD_SIZE=$((TP*PP*DP)): the factor that may vary.
 
-Where other factors are written along, that one takes what is left of the new number.
+Where other factors are written along, that one takes what is left of the new number. What a loop, an
+argument of the script or one of its branches says is multiplied where it is used: ``$((ACC * 2))``.
 """
 
 from __future__ import annotations
@@ -9,19 +10,32 @@ import re
 from math import prod
 
 from cfglint.document.edits import replace_value
+from cfglint.document.spoken import spoken
 from cfglint.document.trace import references
-from cfglint.document.tree import Composite, Scalar, target, walk
+from cfglint.document.tree import Composite, Scalar, Unresolved, target, walk
+from cfglint.record import Value
 from cfglint.repair.patch import Change
+from cfglint.text import Edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cfglint.document.trace import Trace
+    from cfglint.document.tree import Document
     from cfglint.repair.invert import Written
 
 _NAME = re.compile(r"(\w+)=[\"']?(?:\$\{\w+:?[-=])?\Z")  # before its value
 _FARTHEST = 80
+_VARIABLE = re.compile(r"(?:--[\w-]+=)?(\"?\$(?:(\w+)|\{(\w+)\})\"?)")
+_PLAIN = r"""["']?(?:\d+|\$\{?\d+(?::-\d+)?\}?)["']?[ \t]*(?:[;&|#\n)]|\Z)"""  # numbers and arguments
+_READS = re.compile(r"(?m)(?:^|[;&|])[ \t]*(?:source|\.)[ \t]")
+
+
+class Times(Value):
+    """So many times what is there."""
+
+    by: int
 
 
 def factors_of(trace: Trace) -> tuple[Scalar, ...]:
@@ -60,3 +74,32 @@ def change_of_a_factor(trace: Trace, written: Written, new: Mapping[object, obje
     edit = replace_value(document, factor, value, trace.view.dialect)
     title = f"{name[1]} to {value}" if str(value) != factor.text else ""
     return None if edit is None else Change(edit, title, written.key, factor.text)
+
+
+def change_of_a_variable(trace: Trace, written: Written) -> Change | None:
+    """Return the change of a word that is one variable to so many times that; None for any other.
+
+    A variable that is computed may count GPUs by itself, and so may one that another script sets.
+    """
+    node, document = trace.node, trace.view.document
+    if not isinstance(written.value, Times) or not isinstance(node, Unresolved) or trace.source is not None:
+        return None
+    found = _VARIABLE.fullmatch(document.file.text, node.start, node.end)
+    if found is None or document.listed or not document.owns(node.start, node.end):
+        return None
+    name = found[2] or found[3]
+    if not name.isdecimal() and not _is_plain(document, name):
+        return None
+    new = f"$(({'$' if name.isdecimal() else ''}{name} * {written.value.by}))"
+    return Change(
+        Edit(found.start(1), node.end, new), f"{spoken(written.path)} to {new}", written.key, found[1]
+    )
+
+
+def _is_plain(document: Document, name: str) -> bool:
+    """Whether a script gives a variable numbers as they are, or an argument, wherever it does."""
+    text, before = document.file.text, r"(?m)(?:^|[;&|({ \t])"
+    if re.search(rf"{before}{name}=(?!{_PLAIN})", text):
+        return False
+    named = rf"{before}(?:{name}=|for[ \t]+{name}[ \t]+in\b|read\b[^\n;|&]*\b{name}\b)"
+    return re.search(named, text) is not None or _READS.search(text) is None

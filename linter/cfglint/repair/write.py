@@ -27,7 +27,7 @@ from cfglint.repair.choose import Chooser
 from cfglint.repair.consumer import Consumer
 from cfglint.repair.invert import ABSENT, Written, invert
 from cfglint.repair.patch import Change, Patch, asked_of_slurm, joined, list_called, over, told_where
-from cfglint.repair.product import change_of_a_factor, factors_of, readers_of
+from cfglint.repair.product import change_of_a_factor, change_of_a_variable, factors_of, readers_of
 from cfglint.schema.judge import takes
 from cfglint.text import Edit, OutsideEdit, apply_edits
 
@@ -416,7 +416,7 @@ class Writer(Record):
         """Return the change of the factor that makes a product another number, where one may vary."""
         trace = Trace(self.subject.view, written.path)
         if not factors_of(trace):
-            return None
+            return change_of_a_variable(trace, written)
         return change_of_a_factor(trace, written, {self.definition(w.path).key: w.value for w in values})
 
     def _outside(self, written: Written, trace: Trace, there: tuple[str, str, int]) -> Change | None:

@@ -11,6 +11,7 @@ import os
 import re
 
 from cfglint.document.python.steps import counts_micro
+from cfglint.document.python.totals import loads_passes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -319,6 +320,7 @@ def _texts(program: File, project: Modules) -> Iterator[tuple[str, str]]:
 
 
 ASKED = {  # of a program and its modules, each once
+    "loads_passes": loads_passes,
     "sums_losses": sums_losses,
     "averages_ranks": averages_over_ranks,
     "passes_apart": passes_apart,

@@ -85,6 +85,30 @@ def shares_of(code: Code, argument: str) -> Iterator[tuple[ast.Call, Share | Non
         yield from scope.calls
 
 
+def loads_passes(program: File, project: Modules) -> bool:
+    """Whether a loader takes what a process has in all its passes: so does what is made of that, as answers.
+
+    ``local_batch_size = micro * passes * minibatches`` (vwxyzjn/summarize_from_feedback_details ppo.py:166).
+    """
+    made, taken = set[str](), set[str]()
+    for file in project.files(program):
+        code = project.code(file) if _BATCH in file.text and _DIVIDES.search(file.text) else None
+        for scope in _scopes(code, _BATCH) if code is not None else ():
+            made |= {name.rpartition(".")[2] for name, share in scope.names.items() if _has_passes(share)}
+            shares = [share for call, share in scope.calls if _name(call).endswith(_LOADERS)]
+            if any(map(_has_passes, shares)):
+                return True
+            taken |= {flag for share in shares if share is not None for flag in share.above}
+    return not made.isdisjoint(taken)
+
+
+def _has_passes(share: Share | None) -> bool:
+    """Whether a number is a product of others, of which one is the passes."""
+    if share is None or share.below or share.processes or share.replicas or len(share.above) == 1:
+        return False
+    return any(map(_PASSES.match, share.above))
+
+
 def every_of(code: Code) -> Iterator[tuple[ast.expr, Share | None]]:
     """Yield of how many something happens at each, where a file asks ``step % steps == 0``."""
     for scope in _scopes(code):
