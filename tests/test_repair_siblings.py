@@ -73,6 +73,16 @@ def test_fewer_gpus_that_do_not_keep_what_each_has_take_another_file(
     assert [edit.new for edit in fix.edits if "ds/" in edit.new] == ([f"/ds/{named}.json"] if named else [])
 
 
+def test_a_file_with_another_schedule_takes_no_ones_place(tmp_path: Path) -> None:
+    (tmp_path / "ds").mkdir()
+    linear = {"type": "WarmupDecayLR", "params": {"warmup_num_steps": "auto", "total_num_steps": "auto"}}
+    for name, zero in ZERO.items():
+        more = {"scheduler": linear} if name == "zero3_offload" else {}
+        (tmp_path / "ds" / f"{name}.json").write_text(json.dumps({**AUTO, **more, "zero_optimization": zero}))
+    found = found_in(tmp_path, GRPO, "rtx-3090:2", "DOC104")
+    assert all("zero3_offload.json" not in fix.title for fix in (found.fix, *found.alternatives) if fix)
+
+
 PARSER = """import argparse
 import deepspeed
 parser = argparse.ArgumentParser()

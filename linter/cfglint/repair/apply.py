@@ -88,7 +88,7 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
         chosen = _chosen(solver, repairs, found, wanted)
         if chosen:
             return _step(solver, chosen)
-        told = _as_told(Wants(solver, groups, repairs), found, wanted) if wanted.accept_may else None
+        told = _as_told(Wants(solver, groups, repairs), found, wanted)
         if told is not None:
             return told
         step = _Step(subject)
@@ -105,12 +105,15 @@ def _chosen(
 ) -> list[tuple[Found, Repair]]:
     """Return the repairs to be made, each with a finding.
 
-    They serve all targets. One that only may suffice is made where that is accepted alone.
+    They serve all targets. One that only may suffice is made where that is accepted alone, and one that
+    changes results for a target's sake where nothing else is told first.
     """
     chosen: dict[Repair, Found] = {}
     for each in found:
         repair = repairs.of(each.finding.code, each.judged)
         if repair is None or repair.only is not None or repair.applicability == "display":
+            continue
+        if repair.unsafe and any(solver.rests_on_target(goal) for goal in repair.goals):
             continue
         if wanted.accept_may or repair in chosen or _is_sure(solver, repair):
             chosen.setdefault(repair, each)
@@ -118,15 +121,19 @@ def _chosen(
 
 
 def _as_told(wants: Wants, found: Sequence[Found], wanted: Wanted) -> _Step | None:
-    """Return what findings are told to try first that may be enough; None where there is nothing."""
+    """Return the first thing that a finding is told to do and that is wanted; None where there is nothing."""
     able = ("safe", "unsafe") if wanted.unsafe else ("safe",)
-    for each in found:
-        if each.finding.code in wants.groups and each.verdict.truth is False:
-            for fix in wants.proposals(each.finding.code, each.judged)[0]:
-                if fix.edits and fix.applicability in able:
-                    step = _Step(each.judged.subject)
-                    step.take(each, fix)
-                    return step
+    for each in found if wanted.unsafe or wanted.accept_may else ():
+        if each.finding.code not in wants.groups:
+            continue
+        fixes, unfixed = wants.proposals(each.finding.code, each.judged)
+        for fix in fixes:
+            sure = fix.certainty == "sure" and not unfixed
+            likely = wanted.accept_may and each.verdict.truth is False
+            if fix.edits and fix.applicability in able and (sure or likely):
+                step = _Step(each.judged.subject)
+                step.take(each, fix)
+                return step
     return None
 
 

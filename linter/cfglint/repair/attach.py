@@ -14,6 +14,7 @@ from cfglint.repair.slips import slips
 from cfglint.repair.solve import Solver, solver_of
 from cfglint.repair.stranded import stranded_told
 from cfglint.repair.together import combined
+from cfglint.repair.twins import join
 from cfglint.repair.wants import Wants
 
 TYPE_CHECKING = False
@@ -52,6 +53,8 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
             run.fixes += 1
             fix.number = run.fixes
         _say_without_search(found)
+    if judgements and judgements[0].subject.document.format == "shell":
+        join(run.report.findings, [each.finding for each in found])
 
 
 def _say_without_search(found: Sequence[Found]) -> None:

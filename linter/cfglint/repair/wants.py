@@ -49,6 +49,7 @@ _LEFT = 0.25  # of what is missing at worst
 _TOO_SLOW = 19.0  # times what a step takes, that it takes longer: a rule of thumb, which the message says
 _SLOW = 1.0  # times what a step takes, that it takes longer
 _WILD = 2.0  # times what a GPU has, where the middle of an estimate is too far off to offer anything
+_EMPTY = 10.0  # times the least of an estimate: beyond, nobody can tell
 _WELL, _AT_BEST = 0.6, 0.95  # of what a GPU has: the least of an estimate that may well fit it, or may at all
 _CUT = "nothing was found for this hardware but what cuts long samples, or stops at them"
 _NO_RISK = ("none",)
@@ -348,7 +349,8 @@ class Wants(Record):
         parts = [change.after_gib for change in fix.memory if change.part in ("engine", "trainer")]
         if vram is None or max(map(middle, parts), default=0) * GIB <= vram[1]:
             return [fix]
-        wild = max(map(middle, parts)) * GIB > _WILD * vram[1]
+        told = [(low, high) for low, high in parts if high < _EMPTY * low]  # else its middle says nothing
+        wild = max(map(middle, told), default=0) * GIB > _WILD * vram[1]
         return [fix] if max(low for low, _ in parts) * GIB <= most * vram[1] and not wild else []
 
     def _elsewhere(self, judged: Judged, goals: Sequence[Goal], *, may: bool = True) -> list[Fix]:
