@@ -91,7 +91,10 @@ def laid_wider(values: Values) -> str:
         return ""
     parts = (("engine", values["rollout_gpus"]), ("trainer", values["train_gpus"]))
     apart = values["colocated"] is False and all(is_number(part) and part >= 1 for _, part in parts)
-    told = ", ".join(f"{word} {int(part)}" for word, part in parts if is_number(part)) if apart else ""
+    given = [(word, int(part)) for word, part in parts if is_number(part)] if apart else []
+    if given and (rest := int(needed) - sum(part for _, part in given)) > 0:
+        given.append(("other models", rest))
+    told = ", ".join(f"{word} {part}" for word, part in given)
     own = (told + _machines(int(needed))).removeprefix("; ")
     return f"the job is laid out for {int(needed)} GPUs{own and f' ({own})'}, and {there}"
 

@@ -149,7 +149,7 @@ def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> Re
     told, moves = _need(solver, judged, facts), (*way.options, *further)
     need = f": {told}" if told else ""
     if even and sure and not lacks(solver, judged, facts):
-        text = f"{broken or _TAKES_MORE}, and still may{even.replace(' even', '')}{need}"
+        text = f"{broken or _TAKES_MORE}, and may still do so{even}{need}"
         return Reason(text, unsure=True, further=True, moves=moves)
     if not sure and told and _is_wide_open(solver.trials.values(judged, facts)):
         text = f"{_UNKNOWN} then fits a GPU{even and ','}{even}{need}"
