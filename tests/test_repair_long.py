@@ -93,7 +93,7 @@ def test_states_that_do_not_fit_go_to_the_host_with_adapters_before_samples_are_
     adapted, (elsewhere, cut) = finding.fix, finding.alternatives
     assert adapted is not None
     assert (adapted.applicability, adapted.certainty, adapted.risk) == ("unsafe", "may", "optimization")
-    assert adapted.title == "set ref_reward_offload to true, adam_offload to true and lora_rank to 64"
+    assert adapted.title == "set ref_offload to true, adam_offload to true and lora_rank to 64"
     assert elsewhere.applicability == "display"
     assert (cut.applicability, cut.risk) == ("unsafe", "data")
 
