@@ -126,3 +126,14 @@ def test_a_key_that_is_gone_tells_the_last_release_that_has_it(tmp_path, capsys,
     main(["facts", str(tmp_path / "run.sh"), "--no-detect", "--format", "json"])
     facts = json.loads(capsys.readouterr().out)["jobs"][0]["facts"]
     assert facts.get("framework.version", {}).get("value") == version
+
+
+def test_a_config_of_the_projects_own_has_what_it_has(tmp_path, capsys):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "conf").mkdir()
+    text = "defaults: [ppo_trainer, _self_]\ntrainer: {val_generations_to_log_to_wandb: 1}\n"
+    (tmp_path / "conf" / "mine.yaml").write_text(text, "utf-8")
+    command = VERL.format(more="").replace("main_ppo", "main_ppo --config-path=conf --config-name=mine")
+    (tmp_path / "run.sh").write_text(command, "utf-8")
+    main(["facts", str(tmp_path / "run.sh"), "--no-detect", "--format", "json"])
+    assert "framework.version" not in json.loads(capsys.readouterr().out)["jobs"][0]["facts"]

@@ -41,8 +41,9 @@ def told_by_keys(framework: str | None, view: View) -> tuple[Release, Release | 
         least = max((known.since[key] for key in own if key in known.since), default=())
         gone = [known.until[key] for key in own if key in known.until]
         gone += [_before(key, known) for key, sign in signs.items() if sign == "+" and _stays(key, known)]
-        if view.document.format != "shell" and known.nodes[0][6] == "own":  # a file may add to a base
-            gone = []
+        alone = view.document.format == "shell" and view.layers is None
+        if known.nodes[0][6] == "own" and (view.document.vendored or not alone):
+            gone = []  # a file may add to a base, and one of the project's own has what it has
         told = view.memo[name] = least, min(gone) if gone and least <= min(gone) else None
     return told
 
