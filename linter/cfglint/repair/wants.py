@@ -349,7 +349,9 @@ class Wants(Record):
         parts = [change.after_gib for change in fix.memory if change.part in ("engine", "trainer")]
         if vram is None or max(map(middle, parts), default=0) * GIB <= vram[1]:
             return [fix]
-        told = [(low, high) for low, high in parts if high < _EMPTY * low]  # else its middle says nothing
+        # of what a GPU may well hold, the middle of so wide an estimate says nothing
+        empty = [part for part in parts if part[1] >= _EMPTY * part[0] and part[0] * GIB <= vram[1] / 2]
+        told = [part for part in parts if part not in empty]
         wild = max(map(middle, told), default=0) * GIB > _WILD * vram[1]
         return [fix] if max(low for low, _ in parts) * GIB <= most * vram[1] and not wild else []
 
