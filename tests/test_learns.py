@@ -83,6 +83,9 @@ for i, batch in enumerate(loader):
         ("log()", "optimizer.zero_grad()", False),
         ("optimizer.zero_grad()", "log()", True),
         ("if args.accum_steps == 1: log()", "optimizer.zero_grad()", True),
+        ("if args.accum_steps == 1:\n        optimizer.zero_grad()", "optimizer.zero_grad()", False),
+        ("if args.accum_steps == 1:\n        optimizer.zero_grad()\n        log()", "log()", True),
+        ("if args.accum_steps == 1:\n        optimizer.zero_grad()\n    else:\n        log()", "log()", True),
         ("if i == 1: log()", "optimizer.zero_grad()", False),
     ],
 )

@@ -35,7 +35,10 @@ _OVER_RANKS = re.compile(
     r"\*=?\s*[\w.(]*\b(?:device_count|get_world_size|world_size|num_processes|num_gpus|n_gpus?)\b"
 )
 # A branch for one pass alone, and gradients that are set to zero as often as a loss is gone back through.
-_ONE_APART = re.compile(r"(?im)^[ \t]*(?:el)?if [^\n]*\b\w*(?:accum|update_freq)\w*\s*(?:[=!]=\s*1|<\s*2)\b")
+_ONE_APART = re.compile(  # what only clears the gradients of the step before does nothing otherwise
+    r"(?im)^([ \t]*)(?:el)?if [^\n]*\b\w*(?:accum|update_freq)\w*\s*(?:[=!]=\s*1|<\s*2)\b"
+    r"(?![^\n]*:\s*[\w.]*\bzero_grad\([^\n]*\n(?:[ \t]*\n)*(?!\1(?:[ \t]|el)))"
+)
 _FORGETS = re.compile(
     r"(?m)^([ \t]+)[\w.]*zero_grad\([^\n]*\n(?:(?:\1[^\n]*|[ \t]*)\n)*?\1[^\n ]*\.backward\("
 )
