@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from functools import partial
 from heapq import heappop, heappush
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 from math import inf, isfinite, prod
 
 from cfglint.budget import BUDGET, spend
@@ -48,6 +48,7 @@ SEVERAL = 2  # tracks, from which on a repair is looked for that moves many at o
 SETS = 4000  # of tracks that are looked at
 NEAR = 32  # places of each track that are looked at before one is followed to its end
 RESERVE = 1_500_000  # steps that are left for what the file's other findings need, and for the reasons
+_ROUNDS = 2  # times that a track's places are looked at beside those of the others
 _GOAL = 40  # steps: to see whether a goal is reached
 _IMPOSSIBLE = Progress(False, lambda: (INF,))
 
@@ -296,9 +297,7 @@ class Search(Record):
         """Return the best of some places of a long track that leads to and fro; a short one is left open."""
         if len(track) <= SHORT or not self.bounds:
             return None
-        places = (*range(0, SHORT, 4), *(2**k for k in range(4, len(track).bit_length())))
-        options = [option for i in places if i < len(track) and (option := track.option(i))]
-        return min(options, key=lambda option: max(self.progress((option,)).gaps), default=None)
+        return min(self._places(track), key=lambda option: max(self.progress((option,)).gaps), default=None)
 
     def _in_company(self, tracks: Sequence[Track], leading: Sequence[Track]) -> Iterator[Track]:
         """Yield the tracks that do nothing by themselves, but beside one other, where that one ends.
@@ -327,10 +326,27 @@ class Search(Record):
                 yield track
 
     def _within_reach(self, tracks: Sequence[Track]) -> bool:
-        """Whether the bounds hold where each track leads farthest; not asked where one leads to and fro."""
-        if not tracks or any(track.farthest is None for track in tracks):
-            return bool(tracks)
-        return self.progress(self._ends(tracks)).bounded
+        """Whether the bounds hold where each track leads farthest: one that leads to and fro, at some place."""
+        ends = self._ends(tracks)
+        astray = [track for track in tracks if track.farthest is None]
+        if not astray or not tracks or not self.possible(ends):
+            return bool(tracks) and self.progress(ends).bounded
+        moved = {end.knob: end for end in ends}
+        for _, track in product(range(_ROUNDS), astray):
+            name = track.knob.name
+            others = tuple(option for knob, option in moved.items() if knob != name)
+            ways = [*((moved[name],) if name in moved else ()), *self._places(track)]
+            able = [option for option in ways if self.possible((*others, option))]
+            if able:
+                moved[name] = min(able, key=lambda option: self._left(option, others))
+                if self.progress((*others, moved[name])).bounded:
+                    return True
+        return False
+
+    def _places(self, track: Track) -> list[Option]:
+        """Return the options of a short track; of a long one those at some of its places."""
+        places = range(len(track)) if len(track) <= SHORT else (*range(0, SHORT, 4), *(2**k for k in range(4, len(track).bit_length())))
+        return [option for i in places if i < len(track) and (option := track.option(i))]
 
     def _reach_together(self, tracks: Sequence[Track]) -> bool:
         """Whether the bounds hold with as many of the tracks as can be moved together."""
@@ -356,9 +372,9 @@ class Search(Record):
             chosen = (*chosen, option) if self.possible((*chosen, option)) else chosen
         return chosen
 
-    def _left(self, option: Option) -> tuple[bool, float]:
-        """Return what a move leaves to be done: whether bounds are still missed, and by how much."""
-        progress = self.progress((option,))
+    def _left(self, option: Option, others: tuple[Option, ...] = ()) -> tuple[bool, float]:
+        """Return what a move leaves to be done beside others: whether bounds are missed, and by how much."""
+        progress = self.progress((*others, option))
         return not progress.bounded, max(progress.gaps, default=0)
 
     @property
