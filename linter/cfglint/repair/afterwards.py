@@ -9,10 +9,10 @@ from __future__ import annotations
 from cfglint.record import replace
 from cfglint.repair.allowed import SAFE
 from cfglint.repair.found import Repair
-from cfglint.repair.solve import Solver
+from cfglint.repair.solve import Solver, solving
 from cfglint.repair.tighter import completed, furthest
 from cfglint.repair.together import combined, distinct
-from cfglint.repair.trials import MEMORY, Trials
+from cfglint.repair.trials import MEMORY
 from cfglint.repair.turns import turned
 
 TYPE_CHECKING = False
@@ -41,7 +41,8 @@ def afterwards(
     new = next((one for one in after or () if one.target == judged.target), None)
     if first is None or new is None:
         return None
-    second = next(filter(None, _ways(Solver(Trials(solver.trials.run, (new,)), (new,)), new)), None)
+    with solving(solver.trials.run, (new,)) as there:
+        second = next(filter(None, _ways(there, new)), None)
     if second is None:
         return None
     options = distinct((*first.options, *second.options))

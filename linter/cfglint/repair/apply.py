@@ -12,7 +12,7 @@ from cfglint.repair.fixes import fix_of
 from cfglint.repair.notes import comments
 from cfglint.repair.proposals import groups_of, mend
 from cfglint.repair.slips import slips
-from cfglint.repair.solve import Solver, solver_of
+from cfglint.repair.solve import Solver, solving
 from cfglint.repair.wants import Wants
 from cfglint.text import Edit, apply_edits
 
@@ -82,21 +82,21 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
         found = run.findings(judgements, told=False)
         kept = set(unsuppressed([each.finding for each in found], file, subject.document))
         found = [each for each in found if each.finding in kept]
-        solver = solver_of(run, judgements)
-        groups = {group.code: group for group in groups_of(solver, found, wanted.least)}
-        repairs = mend(solver, list(groups.values()), (SAFE, ANY) if wanted.unsafe else (SAFE,))
-        chosen = _chosen(solver, repairs, found, wanted)
-        if chosen:
-            return _step(solver, chosen)
-        told = _as_told(Wants(solver, groups, repairs), found, wanted)
-        if told is not None:
-            return told
-        step = _Step(subject)
-        for each, fix in slips(solver, found, wanted.least):
-            if wanted.unsafe or fix.applicability == "safe":
-                step.take(each, fix)
-        if step.applied:
-            return step
+        with solving(run, judgements) as solver:
+            groups = {group.code: group for group in groups_of(solver, found, wanted.least)}
+            repairs = mend(solver, list(groups.values()), (SAFE, ANY) if wanted.unsafe else (SAFE,))
+            chosen = _chosen(solver, repairs, found, wanted)
+            if chosen:
+                return _step(solver, chosen)
+            told = _as_told(Wants(solver, groups, repairs), found, wanted)
+            if told is not None:
+                return told
+            step = _Step(subject)
+            for each, fix in slips(solver, found, wanted.least):
+                if wanted.unsafe or fix.applicability == "safe":
+                    step.take(each, fix)
+            if step.applied:
+                return step
     return None
 
 

@@ -11,7 +11,7 @@ from cfglint.repair.price import regroups
 from cfglint.repair.proposals import Repairs, groups_of, mend
 from cfglint.repair.shortage import lacks
 from cfglint.repair.slips import slips
-from cfglint.repair.solve import Solver, solver_of
+from cfglint.repair.solve import Solver, solving
 from cfglint.repair.stranded import stranded_told
 from cfglint.repair.together import combined
 from cfglint.repair.twins import join
@@ -134,7 +134,12 @@ def _attach_counted(run: Run, judgements: Sequence[Judged], found: Sequence[Foun
 
 
 def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> None:
-    solver = solver_of(run, judgements)
+    with solving(run, judgements) as solver:
+        _attach_all(solver, found)
+
+
+def _attach_all(solver: Solver, found: Sequence[Found]) -> None:
+    run = solver.trials.run
     slipped = list(slips(solver, found, "info"))
     for each, fix in slipped:  # first: they need no search, which may take too long
         each.finding.fix = fix

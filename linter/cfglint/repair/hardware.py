@@ -34,6 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged, Subject
     from cfglint.facts import Values
     from cfglint.findings import Memory
@@ -415,40 +416,42 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
 
     ``places`` are those where it runs as it is: what costs more than half as much is no advice beside them.
     """
-    from cfglint.repair.allowed import SAFE
-    from cfglint.repair.proposals import groups_of, mend
-    from cfglint.repair.solve import solver_of
-
     if market.endless:
         return None
     most = min((place.hourly for place in places), default=inf) * _HALF
     for name, hourly, count, nodes in market.larger(most):
         there = market.trials.run.but(targets=(parse_target(f"{name}:{count}x{nodes}"),), named=True)
-        judgements = there.judged(subject)
-        found = there.findings(judgements, told=False)
-        solver = solver_of(there, judgements)
-        groups = [group for group in groups_of(solver, found, "error") if group.error]
-        repairs = mend(solver, groups, (SAFE,)) if groups else None
-        if repairs is None or any(repairs.of(group.code, judgements[0]) is None for group in groups):
+        mended = _mended_there(there, subject)
+        if mended is None:
             continue
-        moved = combined(option for repair in repairs.each() for option in repair.options)
-        values = solver.trials.values(judgements[0], moved or {})
-        target = judgements[0].target
-        if (
-            target is None
-            or memory_of(values, target, asks=False)[0].verdict != "fits"
-            or _host_lacks(values)
-        ):
-            continue
-        titles = [repair.patch.title for repair in repairs.each() if repair.patch is not None]
-        mended = {group.code for group in groups}
-        broken = (v.rule for v in judgements[0].verdicts if v.truth is False and v.rule.code not in mended)
-        if not titles or any(rule.level == "error" for rule in broken):
-            continue
-        beside = _of_the_host(judgements[0].values, values)
+        titles, beside = mended
         where = f"run it on {_named(name, count, nodes)} ({market.price(hourly, count * nodes)}{beside})"
         return _shown(f"{where}, and there {' and '.join(titles)}", market.judged)
     return None
+
+
+def _mended_there(there: Run, subject: Subject) -> tuple[list[str], str] | None:
+    """Return safe repairs after which a job fits the one target of a run, and what it needs of the host."""
+    from cfglint.repair.allowed import SAFE
+    from cfglint.repair.proposals import groups_of, mend
+    from cfglint.repair.solve import solving
+
+    (judged,) = judgements = there.judged(subject)
+    found = there.findings(judgements, told=False)
+    with solving(there, judgements) as solver:
+        groups = [group for group in groups_of(solver, found, "error") if group.error]
+        repairs = mend(solver, groups, (SAFE,)) if groups else None
+        if repairs is None or any(repairs.of(group.code, judged) is None for group in groups):
+            return None
+        moved = combined(option for repair in repairs.each() for option in repair.options)
+        values = solver.trials.values(judged, moved or {})
+    titles = [repair.patch.title for repair in repairs.each() if repair.patch is not None]
+    mended = {group.code for group in groups}
+    broken = (v.rule for v in judged.verdicts if v.truth is False and v.rule.code not in mended)
+    if not titles or any(rule.level == "error" for rule in broken) or judged.target is None:
+        return None
+    fits = memory_of(values, judged.target, asks=False)[0].verdict == "fits"
+    return (titles, _of_the_host(judged.values, values)) if fits and not _host_lacks(values) else None
 
 
 def _of_the_host(before: Values, after: Values) -> str:

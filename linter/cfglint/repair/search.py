@@ -12,19 +12,20 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from functools import partial
 from heapq import heappop, heappush
-from itertools import islice, pairwise, product
-from math import inf, isfinite, prod
+from itertools import islice, product
+from math import inf, prod
 
 from cfglint.budget import BUDGET, spend
 from cfglint.lang.values import INF, Interval, parts
 from cfglint.record import Record, field, replace
-from cfglint.repair.along import Progress, first, less, serving
+from cfglint.repair.along import Progress, first, serving
 from cfglint.repair.estimate import may_fit
 from cfglint.repair.found import DIGITS, Repair
 from cfglint.repair.order import cheapest_first
 from cfglint.repair.price import crowds, lays_out, overfilled, overfills_host, regroups
 from cfglint.repair.relax import relaxed, utmost
 from cfglint.repair.results import risk_to_results
+from cfglint.repair.seen import places_of, seen
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT, UNSOLVABLE, Option, Track
 from cfglint.repair.trials import Goal, Trials, counts_gpus, is_possible, key_of
@@ -204,12 +205,12 @@ class Search(Record):
             self.helpful = {track.knob.name for track in usable}
             vain = combinations > TINY and self._in_vain(usable)
             return best if vain else self._enumerated(usable, best)
-        leading = [track for track in map(self._seen, usable) if track.reaches]
+        leading = [track for track in (seen(self, track) for track in usable) if track.reaches]
         # A factor of what is zero now does nothing by itself: look again where the others lead.
         there = self._compatible(self._ends(leading))
         taken = {track.knob.name for track in leading}
         aside = [track for track in usable if there and track.knob.name not in taken]
-        leading += [seen for track in aside if (seen := self._seen(track, there)).reaches]
+        leading += [along for track in aside if (along := seen(self, track, there)).reaches]
         if best is None and len(leading) > SEVERAL:
             best = relaxed(self, usable)
             if best is not None:
@@ -244,61 +245,6 @@ class Search(Record):
                 return repair
         return best
 
-    def _seen(self, track: Track, others: tuple[Option, ...] = ()) -> Track:
-        """Return a track with what its start, its middle and its end tell, with others moved."""
-        count = len(track)
-        end = track.option(count - 1)
-        if count > SEVERAL and end is not None and self.bounds and not self._is_switch(track):
-            gaps = self.progress((*others, end)).gaps
-            if gaps == self.progress(others).gaps and all(map(isfinite, gaps)):
-                return track  # where it ends, nothing has changed
-        options = [option for i in sorted({0, count // 2, count - 1}) if (option := track.option(i))]
-        moved = [others, *((*others, option) for option in options)]
-        along = [progress for some in moved if (progress := self.progress(some)) is not _IMPOSSIBLE]
-        reaches, loose, straight = set(), False, True
-        start = 0
-        for number, goal in enumerate(self.goals):
-            own = slice(start, start + len(goal.gaps))
-            start = own.stop
-            if track.knob.name in goal.switches or (
-                not goal.bounds
-                and (self.trials.touches(goal, options[0].facts) or (others and self._turns(goal, moved)))
-            ):
-                reaches.add(number)
-                loose = True
-            if not goal.bounds:
-                continue
-            for near, far in pairwise(progress.gaps[own] for progress in along):
-                for a, b in zip(near, far, strict=True):
-                    straight = straight and isfinite(a) and isfinite(b) and not less(a, b)
-                    if less(b, a) or (not isfinite(a) and (isfinite(b) or not others)):
-                        reaches.add(number)
-        farthest = track.option(count - 1) if straight or count == 1 else self._farthest(track)
-        if count > 1 and self._is_switch(track):
-            farthest = None  # what switches a rule off may stand anywhere along it
-        return replace(
-            track,
-            reaches=frozenset(reaches),
-            straight=straight,
-            plain=straight and not loose,
-            farthest=farthest,
-        )
-
-    def _is_switch(self, track: Track) -> bool:
-        return any(track.knob.name in goal.switches for goal in self.goals)
-
-    def _turns(self, goal: Goal, moved: Sequence[Sequence[Option]]) -> bool:
-        """Whether a goal holds after some moves, and not after others: its rule may say nothing before."""
-        known = [facts for options in moved if (facts := combined(options)) is not None]
-        truths = (goal.truth(self.trials, self.trials.values(goal.judged, facts), facts) for facts in known)
-        return len({truth is True for truth in truths}) > 1
-
-    def _farthest(self, track: Track) -> Option | None:
-        """Return the best of some places of a long track that leads to and fro; a short one is left open."""
-        if len(track) <= SHORT or not self.bounds:
-            return None
-        return min(self._places(track), key=lambda option: max(self.progress((option,)).gaps), default=None)
-
     def _in_company(self, tracks: Sequence[Track], leading: Sequence[Track]) -> Iterator[Track]:
         """Yield the tracks that do nothing by themselves, but beside one other, where that one ends.
 
@@ -311,8 +257,8 @@ class Search(Record):
                 continue
             others = [end for other, end in ends if other.knob.name != track.knob.name]
             groups = [(end,) for end in others] if len(tracks) <= FEW else [self._compatible(others)]
-            seen = (self._seen(track, beside) for beside in groups if self.trials.count - start <= COMPANY)
-            yield from islice((along for along in seen if along.reaches), 1)
+            ways = (seen(self, track, beside) for beside in groups if self.trials.count - start <= COMPANY)
+            yield from islice((along for along in ways if along.reaches), 1)
 
     def _without_detours(self, tracks: Sequence[Track]) -> Iterator[Track]:
         """Leave out a long way to and fro where the same knob leads farther in its other direction."""
@@ -326,7 +272,7 @@ class Search(Record):
                 yield track
 
     def _within_reach(self, tracks: Sequence[Track]) -> bool:
-        """Whether the bounds hold where each track leads farthest: one that leads to and fro, at some place."""
+        """Whether the bounds hold where each track leads farthest; one to and fro may do so at any place."""
         ends = self._ends(tracks)
         astray = [track for track in tracks if track.farthest is None]
         if not astray or not tracks or not self.possible(ends):
@@ -335,18 +281,13 @@ class Search(Record):
         for _, track in product(range(_ROUNDS), astray):
             name = track.knob.name
             others = tuple(option for knob, option in moved.items() if knob != name)
-            ways = [*((moved[name],) if name in moved else ()), *self._places(track)]
+            ways = [*((moved[name],) if name in moved else ()), *places_of(track)]
             able = [option for option in ways if self.possible((*others, option))]
             if able:
                 moved[name] = min(able, key=lambda option: self._left(option, others))
                 if self.progress((*others, moved[name])).bounded:
                     return True
         return False
-
-    def _places(self, track: Track) -> list[Option]:
-        """Return the options of a short track; of a long one those at some of its places."""
-        places = range(len(track)) if len(track) <= SHORT else (*range(0, SHORT, 4), *(2**k for k in range(4, len(track).bit_length())))
-        return [option for i in places if i < len(track) and (option := track.option(i))]
 
     def _reach_together(self, tracks: Sequence[Track]) -> bool:
         """Whether the bounds hold with as many of the tracks as can be moved together."""

@@ -7,6 +7,7 @@ move which serves two of them is paid once.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from itertools import combinations
 
@@ -408,10 +409,14 @@ class Solver(Record):
         return [members for _, members in clusters]
 
 
-def solver_of(run: Run, judgements: Sequence[Judged]) -> Solver:
-    """Return the repairs of a document that was judged; nothing may break on any target."""
+@contextmanager
+def solving(run: Run, judgements: Sequence[Judged]) -> Iterator[Solver]:
+    """Give the repairs of a document that was judged; nothing may break on any target."""
     trials = Trials(run, tuple(judgements))
-    return Solver(trials, trials.judgements)
+    try:
+        yield Solver(trials, trials.judgements)
+    finally:
+        trials.forget()  # each knows its search, which only the garbage collector would notice
 
 
 class _Joint(Record):
@@ -430,8 +435,7 @@ class _Joint(Record):
 
     def _as_many(self, groups: Sequence[Group]) -> Repair | None:
         """Return a repair of all groups; where there is none, of as many as can be, from the first on."""
-        whole = self._all(groups)
-        if whole is not None:
+        if (whole := self._all(groups)) is not None:
             return whole
         kept: list[Group] = []
         best: Repair | None = None

@@ -92,6 +92,11 @@ class Trials(Record):
     _numbered: dict[int, tuple[Values, list[Values], set[str]]] = field(factory=dict, init=False)
     _hidden: dict[tuple[Judged, str], bool] = field(factory=dict, init=False)
 
+    def forget(self) -> None:
+        """Let go of all trials."""
+        for kept in (self.tracks, self.progress, self._bases, self._of, self._numbered, self._edited):
+            kept.clear()
+
     @property
     def subject(self) -> Subject:
         """The document as its framework sees it."""

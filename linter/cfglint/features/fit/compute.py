@@ -222,11 +222,10 @@ def remedy(run: Run, subject: Subject, row: FitRow) -> Remedy | None:
     """
     if row.verdict not in ("tight", "oom"):
         return None
-    from cfglint.repair.solve import solver_of
+    from cfglint.repair.solve import solving
 
     ways: list[Remedy] = []
-    with BUDGET, Searching():
-        solver = solver_of(run, run.judged(subject))
+    with BUDGET, Searching(), solving(run, run.judged(subject)) as solver:
         for fix in _fixes(solver):
             after = _after(solver, fix)
             if after is not None and VERDICTS.index(after.verdict) < VERDICTS.index(row.verdict):

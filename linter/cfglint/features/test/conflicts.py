@@ -22,7 +22,7 @@ from cfglint.lang.values import INF, Interval, Open, Unknown
 from cfglint.record import Record, Value, field
 from cfglint.repair.allowed import ANY
 from cfglint.repair.apply import repair
-from cfglint.repair.solve import solver_of
+from cfglint.repair.solve import solving
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import UNSOLVABLE, Broken
 from cfglint.repair.trials import is_hint
@@ -125,24 +125,26 @@ class _Fixes(Examples):
                 yield Clash(place, (code,), f"{code}: the fixes of this example undo each other")
                 return
         (subject,) = run.subjects(file, judge_broken=True)
-        solver = solver_of(run, run.judged(subject))
-        trials = solver.trials
-        goals = solver.goals(code)
-        alone = solver.watching().best(goals, ANY) if goals else None
-        if alone is None:
-            return
-        facts = combined(alone.options) or {}
-        harmed = dict.fromkeys(
-            rule.code
-            for judged in trials.judgements
-            for rule in trials.harmed(judged, facts)
-            if rule.test(trials.values(judged, facts)) is False  # undecided is no harm
-        )
-        if not harmed or not (own or any(c in (codes or ()) for c in harmed)):
-            return  # the cheapest fix of all does: the search for one that breaks nothing is long
-        if solver.best(goals, ANY) is None and code not in solver.exhausted:
-            what = f"every fix of this example breaks another rule; the cheapest breaks {', '.join(harmed)}"
-            yield Clash(place, (code, *harmed), f"{code}: {what}")
+        with solving(run, run.judged(subject)) as solver:
+            trials = solver.trials
+            goals = solver.goals(code)
+            alone = solver.watching().best(goals, ANY) if goals else None
+            if alone is None:
+                return
+            facts = combined(alone.options) or {}
+            harmed = dict.fromkeys(
+                rule.code
+                for judged in trials.judgements
+                for rule in trials.harmed(judged, facts)
+                if rule.test(trials.values(judged, facts)) is False  # undecided is no harm
+            )
+            if not harmed or not (own or any(c in (codes or ()) for c in harmed)):
+                return  # the cheapest fix of all does: the search for one that breaks nothing is long
+            if solver.best(goals, ANY) is None and code not in solver.exhausted:
+                what = (
+                    f"every fix of this example breaks another rule; the cheapest breaks {', '.join(harmed)}"
+                )
+                yield Clash(place, (code, *harmed), f"{code}: {what}")
 
     def _split(self, given: Mapping[str, object]) -> tuple[dict[str, str], dict[str, object]]:
         """Return what a config would state, spelled in YAML, and the rest."""
