@@ -1,11 +1,12 @@
 """Draws repairs from folders of configs for judges: by a seed, the same number from each suite and GPU.
 
-    python benchmarks/exercise.py FOLDER... --seed N [--each 8] [--gpu NAME]... > sheet.md
+    python benchmarks/exercise.py FOLDER... --seed N [--each 8] [--gpu NAME]... [--but FOLDER]... > sheet.md
 
 A suite is a folder on the command line; what it keeps for its own tests is no job, and not drawn. Each entry
 shows what a user sees of a finding: the first proposal with memory, time and results, the edit, the others,
 and what is said beside it of the file. A finding without a proposal is drawn like the others. A GPU without
-a number stands for as many as the file asks for.
+a number stands for as many as the file asks for. A file with the bytes of one that was looked at before, or
+that lies in a ``--but`` folder, is a copy, and not drawn.
 """
 
 from __future__ import annotations
@@ -125,7 +126,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--each", type=int, default=8, help="repairs of a suite")
     parser.add_argument("--gpu", action="append", default=[])
+    parser.add_argument("--but", action="append", default=[], help="a folder of which copies are not drawn")
     args = parser.parse_args()
+    known = {file.text for _, file in read(args.but, paths_of(args.but))}
     number = 0
     kinds: Counter[str] = Counter()
     for folder in args.folder:
@@ -137,6 +140,9 @@ def main() -> int:
         for path, file in read([folder], paths):
             if here == args.each:
                 break
+            if file.text in known:
+                continue
+            known.add(file.text)
             gpu = sampler.choice(list(runs))
             try:
                 one = drawn(runs[gpu], file, sampler)

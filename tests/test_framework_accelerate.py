@@ -13,7 +13,7 @@ from cfglint.document.reading import read, read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.values import needs_of
-from cfglint.repair.solve import solver_of
+from cfglint.repair.solve import solving
 
 if TYPE_CHECKING:
     from cfglint.facts import Values
@@ -194,7 +194,8 @@ def test_a_fact_that_is_another_has_its_key(pack: Pack) -> None:
     run = Run(pack, [parse_target("rtx-3090:2")])
     text = "distributed_type: MULTI_GPU\nnum_machines: 2\nnum_processes: 16\n"
     (judged,) = run.judged(run.subjects(read_text(text, "c.yaml"), judge_broken=True)[0])
-    assert solver_of(run, [judged]).writer(judged).origins.key("num_nodes") == "num_machines"
+    with solving(run, [judged]) as solver:
+        assert solver.writer(judged).origins.key("num_nodes") == "num_machines"
 
 
 OTHERS = [

@@ -7,7 +7,7 @@ from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.repair.proposals import groups_of
-from cfglint.repair.solve import solver_of
+from cfglint.repair.solve import solving
 from cfglint.repair.vain import in_vain
 
 CONFIG = """
@@ -45,10 +45,12 @@ def test_states_are_told_in_the_fewest_bytes(pack):
     text = text.replace("update: 16", "update: 1")  # else all of it could be on the host
     run = Run(pack, [parse_target("rtx-4090:2")])
     judgements = run.judged(run.subjects(read_text(text, "grpo.yaml"), judge_broken=True)[0])
-    solver = solver_of(run, judgements)
-    groups = groups_of(solver, run.findings(judgements), "error")
-    told = in_vain(solver, next(group for group in groups if group.code == "PAR199"), states=True)
-    assert told.startswith(
-        "7.6B weights with their gradients and optimizer take 113 GiB (16 bytes each), and 2"
-    )
-    assert "adamw_bf16, 7.6B weights with their gradients and optimizer take 71 GiB (10 bytes each)" in told
+    with solving(run, judgements) as solver:
+        groups = groups_of(solver, run.findings(judgements), "error")
+        told = in_vain(solver, next(group for group in groups if group.code == "PAR199"), states=True)
+        assert told.startswith(
+            "7.6B weights with their gradients and optimizer take 113 GiB (16 bytes each), and 2"
+        )
+        assert (
+            "adamw_bf16, 7.6B weights with their gradients and optimizer take 71 GiB (10 bytes each)" in told
+        )

@@ -9,7 +9,7 @@ import pytest
 from cfglint.document.reading import read, read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
-from cfglint.repair.solve import solver_of
+from cfglint.repair.solve import solving
 from golden import page_of
 from told import point
 
@@ -339,19 +339,19 @@ def _options(pack: Pack, text: str, target: str, code: str) -> list[tuple[str, o
     """Return what a search may move for a finding: the knob, its value, and the rules that it harms."""
     run = Run(pack, [parse_target(target)])
     judged = run.judged(run.subjects(read_text(text, "c.yaml"), judge_broken=True)[0])
-    solver = solver_of(run, judged)
-    options = [
-        track.option(i) for track in solver.tracks(solver.goals(code)) for i in range(min(len(track), 16))
-    ]
-    return [
-        (
-            option.knob,
-            option.facts[option.knob],
-            [rule.code for rule in solver.trials.harmed(judged[0], option.facts)],
-        )
-        for option in options
-        if option is not None
-    ]
+    with solving(run, judged) as solver:
+        options = [
+            track.option(i) for track in solver.tracks(solver.goals(code)) for i in range(min(len(track), 16))
+        ]
+        return [
+            (
+                option.knob,
+                option.facts[option.knob],
+                [rule.code for rule in solver.trials.harmed(judged[0], option.facts)],
+            )
+            for option in options
+            if option is not None
+        ]
 
 
 UNPACKED = _with(

@@ -9,7 +9,7 @@ import pytest
 
 from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
-from cfglint.repair.solve import solver_of
+from cfglint.repair.solve import solving
 from golden import page_of
 
 _BLOCK = """
@@ -114,7 +114,8 @@ def test_a_switch_takes_no_third_word(pack, page: str, name: str, key: str) -> N
     text = page_of(page).files[name]
     assert key in text
     judged = run.judged(run.subjects(read_text(text, name), judge_broken=True)[0])
-    writes = solver_of(run, judged).writer(judged[0]).writes
+    with solving(run, judged) as solver:
+        writes = solver.writer(judged[0]).writes
     assert writes("gradient_checkpointing", "selective", "selective") is None
     (written,) = writes("gradient_checkpointing", "none", "none").keys
     assert written.path[-1] == key
