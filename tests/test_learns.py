@@ -93,6 +93,12 @@ def test_a_loop_that_does_otherwise_with_more_passes(first, last, apart):
     assert passes_apart(_program(_STEPS.format(first=first, last=last)), _alone()) is apart
 
 
+def test_a_loop_with_many_blank_lines_is_read_in_time():
+    text = _STEPS.format(first="optimizer.zero_grad()" + "\n        " * 2_000, last="log()")
+    assert passes_apart(_program(text), _alone())
+    assert not passes_apart(_program(text.replace("    loss.backward()", "  loss.backward()")), _alone())
+
+
 _LOOP = """
 for step, batch in enumerate(loader):
     loss = {}

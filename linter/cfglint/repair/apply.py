@@ -165,20 +165,16 @@ def repair(
     Where the search takes too long, what was applied by then counts. Raises CfglintError where fixes go in a
     circle, which is a bug in the rules.
     """
-    result = Repaired(file.text)
-    with BUDGET, Searching(len(run.targets), len(file.text)) as search:
-        _repair(run, file, Wanted(least, unsafe, accept_may), result, notes=notes)
-    result.over = search.over
-    return result
-
-
-def _repair(run: Run, file: File, wanted: Wanted, result: Repaired, *, notes: bool) -> None:
-    texts = {file.text}
+    result, wanted, texts = Repaired(file.text), Wanted(least, unsafe, accept_may), {file.text}
     while result.passes < MAX_PASSES:
         result.passes += 1
-        step = _next(run, file, wanted)
+        step = None
+        # each pass may take as long as the first: else a second run would find what this one had no time for
+        with BUDGET, Searching(len(run.targets), len(file.text)) as search:
+            step = _next(run, file, wanted)
+        result.over = search.over
         if step is None:
-            return
+            return result
         text = apply_edits(result.text, step.noted() if notes else step.edits)
         for found, fix in step.applied:
             run.finder.tell(found)

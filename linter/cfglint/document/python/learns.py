@@ -40,7 +40,7 @@ _ONE_APART = re.compile(  # what only clears the gradients of the step before do
     r"(?![^\n]*:\s*[\w.]*\bzero_grad\([^\n]*\n(?:[ \t]*\n)*(?!\1(?:[ \t]|el)))"
 )
 _FORGETS = re.compile(
-    r"(?m)^([ \t]+)[\w.]*zero_grad\([^\n]*\n(?:(?:\1[^\n]*|[ \t]*)\n)*?\1[^\n ]*\.backward\("
+    r"(?m)^([ \t]+)[\w.]*zero_grad\([^\n]*\n(?:(?:\1[ \t]*[^\s][^\n]*|[ \t]*)\n)*?\1[^\n ]*\.backward\("
 )
 _WHOLE_STEP = re.compile(r"\bnum_items_in_batch\b")  # of all its micro-batches
 # A loss that is a mean over a pass's tokens: the model's own, torch's default, and one by a mask.
