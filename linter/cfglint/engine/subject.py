@@ -11,6 +11,7 @@ from cfglint.budget import spend
 from cfglint.document.foreign import is_foreign
 from cfglint.document.generated import is_generated
 from cfglint.document.reading import sections
+from cfglint.document.recorded import is_recorded
 from cfglint.document.scalars import HYDRA, JSON, OMEGACONF, PYTHON, PYYAML, SHELL, TOML, UNRESOLVED
 from cfglint.document.tree import Document, Scalar
 from cfglint.document.tree import Mapping as Tree
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 _DOCUMENT, _SIGN, _FILES = 20, 3, 200
 _DOCUMENTS = "documents"
 _COMMANDS = ("shell", "python", "notebook")  # forms of documents that name their own program
-_LOGGED = frozenset(("_wandb", "wandb_version"))  # of what Weights & Biases keeps of a run
 _HYDRA = frozenset(("defaults", "hydra", "_target_"))  # at the top of a file of Hydra's
 _COMPOSED = ("dialect", "composes", "files", "knows", "resolvers")  # what a view of files rests on
 _BY_FORM: dict[str, Dialect] = {
@@ -272,7 +272,7 @@ class Reading(Record):
         Of several that claim it, the one with the most signs wins; then the first by name. Where none does,
         and the document names bases, what they make together is asked (``whole``).
         """
-        if isinstance(document.root, Tree) and not _LOGGED.isdisjoint(document.root.entries):
+        if is_recorded(document.root):
             return None
         self._follow(document)
         composed = bool(document.over or document.program) if whole is None else whole
