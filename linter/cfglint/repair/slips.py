@@ -7,6 +7,7 @@ No knob moves, and what they do is proven likewise.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from cfglint.document.json import trailing_commas
@@ -49,6 +50,8 @@ _NUMBERS = "document.impossible_values"
 _TYPES, _OF_TYPE = "document.misfits", "CFG009"
 _JOINS = "join the command's lines: take out what stands between them"
 _CONVERTS = "take out the carriage returns at the ends of the file's lines, as dos2unix does"
+_TEXTS, _FLOATS = "CFG004", "document.float_strings"
+_FLOAT = re.compile(r"([-+]?)(\d*)\.?(\d*)([eE])([-+]?)(\d+)")
 _SYNTAX, _ERRORS = "CFG001", "document.syntax_errors"
 _DOUBLED, _DUPLICATES = "CFG002", "document.duplicate_keys"
 _GOES_ON = ":|>-+{[,\\\"'"  # at the end of a line whose value may go on below
@@ -96,21 +99,18 @@ def _slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple
         given = added(each.judged) if finding.code == HALTED else None
         if given is not None and _leaves_one_less(solver.trials, given.edits, STOPS):
             yield each, given
-        if finding.code == _STRANGE and LEVELS.index(finding.level) >= LEVELS.index(least):
-            strange = _flag(solver.trials, each.judged, (finding.place.start, finding.place.end))
-            if strange is not None:
-                yield each, strange
-        if finding.code == _HYDRAS and LEVELS.index(finding.level) >= LEVELS.index(least):
-            own_one = _override(solver.trials, each.judged, (finding.place.start, finding.place.end))
-            if own_one is not None:
-                yield each, own_one
+        told = LEVELS.index(finding.level) >= LEVELS.index(least)
+        place = finding.place.start, finding.place.end
+        here = _AT_A_PLACE[finding.code] if told and finding.code in _AT_A_PLACE else None
+        at_once = None if here is None else here(solver.trials, each.judged, place)
+        if at_once is not None:
+            yield each, at_once
         whole = _UNREAD[finding.code](solver.trials, each.judged) if finding.code in _UNREAD else None
         if whole is not None:
             yield each, whole
         listed = _LISTS.get(finding.code, "")
-        if not listed or LEVELS.index(finding.level) < LEVELS.index(least):
+        if not listed or not told:
             continue
-        place = finding.place.start, finding.place.end
         own = [m for m in _noted(each.judged, listed) if (m.start, m.end) == place]
         if len(own) == 1:
             fix = _fixed(solver, each.judged, own[0], finding.code)
@@ -380,6 +380,24 @@ def _number(solver: Solver, judged: Judged, mistake: Mistake) -> Fix | None:
     untrue = tuple(stale(writer.subject.document, patch.changes, ()))
     applicability = "safe" if sure else "unsafe"
     return Fix(0, patch.title, patch.edits, applicability=applicability, notes=notes, stale=untrue)
+
+
+def _as_float(trials: Trials, _judged: Judged, place: tuple[int, int]) -> Fix | None:
+    """Return what spells a number so that YAML 1.1 reads one: with a dot, and a sign in its exponent."""
+    start, end = place
+    old = trials.subject.document.file.text[start:end]
+    told = _FLOAT.fullmatch(old)
+    if told is None:
+        return None
+    sign, whole, part, mark, direction, exponent = told.groups()
+    edits = (Edit(start, end, f"{sign}{whole or 0}.{part or 0}{mark}{direction or '+'}{exponent}"),)
+    if not _leaves_one_less(trials, edits, _FLOATS):
+        return None
+    title = f"write {edits[0].new} for {old}, which is a number then"
+    return Fix(0, title, edits, applicability="safe", notes=(f"cfglint: was {old} ({_TEXTS})",))
+
+
+_AT_A_PLACE = {_STRANGE: _flag, _HYDRAS: _override, _TEXTS: _as_float}
 
 
 def _leaves_one_less(trials: Trials, edits: tuple[Edit, ...], fact: str) -> bool:
