@@ -42,7 +42,7 @@ _PROGRAMS = ("python", "notebook", "shell")  # of those in a folder, few are con
 _ANYTHING = Span(0, float("inf"))
 _CUT_OFF = "the command ends before its last flags"
 _DOUBTED = "it would run out of memory, but what it rests on may not hold"
-_BESIDE = ("torch", "vllm", "transformers")  # whose versions are facts, where files beside pin them
+_BESIDE = ("torch", "vllm", "transformers", "deepspeed")  # whose versions are facts, where files pin them
 _SYNTAX, _LAST = "CFG001", "CFG023"  # asks whether the other rules came to an end
 
 
