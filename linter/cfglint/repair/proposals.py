@@ -16,6 +16,7 @@ from cfglint.repair.allowed import ANY
 from cfglint.repair.fixes import may_be_short
 from cfglint.repair.found import Repair
 from cfglint.repair.price import gives_other_gpus
+from cfglint.repair.served import with_engine
 from cfglint.repair.sized import sent_away
 from cfglint.repair.tighter import tightened
 from cfglint.repair.together import combined
@@ -135,7 +136,7 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
         _widen(solver, repairs, list(codes), judged)
     _keep_states(solver, repairs)
     likelier = {
-        one: tightened(solver, one, one.goals[0].judged)
+        one: with_engine(solver, groups, tightened(solver, one, one.goals[0].judged), one.goals[0].judged)
         for one in repairs.each()
         if not one.sure or may_be_short(one, solver.trials, one.goals[0].judged)
     }

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
 _ENGINES = "MEM2"  # the rules about an engine's memory
 _NOISE = 1 << 26  # bytes more that are missing: none
+_MORE = 1.05  # of what is missing of a trainer's memory, which may be missing with it
 
 
 def with_engine(solver: Solver, groups: Iterable[Group], repair: Repair, judged: Judged) -> Repair:
-    """Return a repair with one safe move after which the engine is sure to start, where it was not."""
+    """Return a repair with one safe move after which the engine is sure to start, where it was not.
+
+    Where none makes it sure, it is the one after which least is missing, less than half of what was.
+    """
     facts = combined(repair.options) or {}
     after = solver.trials.values(judged, facts)
     engine = tuple(
@@ -35,19 +39,25 @@ def with_engine(solver: Solver, groups: Iterable[Group], repair: Repair, judged:
         if group.code.startswith(_ENGINES) and goal.rule.level == "error" and goal.judged is judged
         if goal.truth(solver.trials, after, facts) is not True
     )
-    if not engine or any(goal.code.startswith(_ENGINES) for goal in repair.goals):
+    if not engine:
         return repair
     asked = replace(solver.search(engine), lenient=True)
     kept = replace(solver.search(repair.goals), lenient=True)
+    most = _MORE * _missing(kept, repair.options) + _NOISE
     moves = (option for track in SAFE.over(solver.tracks(engine)) for option in track.options())
-    able = sorted((move for move in moves if move.writable), key=lambda move: move.weight)
-    for move in able:
-        options = (*repair.options, move)
-        if move.knob in repair.knobs or not asked.possible(options) or not _starts(asked, options):
+    able = [move for move in moves if move.writable and move.knob not in repair.knobs]
+    ways = [(*repair.options, move) for move in able if asked.possible((*repair.options, move))]
+    lacking = {way: _missing(asked, way) for way in ways}
+    ways.sort(
+        key=lambda way: (not _starts(asked, way), 0 if _starts(asked, way) else lacking[way], way[-1].weight)
+    )
+    for way in ways:
+        if not _starts(asked, way) and lacking[way] > _missing(asked, repair.options) / 2:
+            break
+        if _missing(kept, way) > most or kept.harms(way):
             continue
-        if _missing(kept, options) > _missing(kept, repair.options) + _NOISE or kept.harms(options):
-            continue
-        more = solver.written(Repair(options, sure=False), (*repair.goals, *engine))
+        goals = tuple(dict.fromkeys((*repair.goals, *engine)))
+        more = solver.written(Repair(way, sure=False), goals)
         return repair if more is None or more.patch is None else replace(more, sure=False)
     return repair
 
