@@ -223,3 +223,25 @@ def test_fused_kernels_need_a_backend(version, workers, options, takes, tmp_path
     writer = Writer(subject, Origins(run.finder.symbols, values_for(subject, {}), {}, subject.framework))
     way = writer.writes("fused_loss", "chunked")
     assert (way is not None and writer.patch(way.keys) is not None) == takes
+
+
+DIVIDED = "        self.config.actor.ppo_micro_batch_size //= (self.device_mesh.shape[0] // 1)\n"
+TIMES = "        self.config.actor.ppo_micro_batch_size *= self.config.rollout.n\n"
+
+
+@pytest.mark.parametrize(
+    ("shares", "least"), [(DIVIDED + TIMES, "16"), (TIMES + DIVIDED, "4"), (DIVIDED, "16")]
+)
+def test_a_number_over_all_gpus_is_shared_as_the_copy_does(shares, least, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    _fork("'gemma2': 3")
+    Path("verl/workers/fsdp_workers.py").write_text(
+        f"{WORKERS}\n\nclass Worker:\n    def run(self):\n{shares}"
+    )
+    flags = "    actor_rollout_ref.rollout.n=4 trainer.n_gpus_per_node=16 \\\n"
+    text = RUN.replace("micro_batch_size=8", "micro_batch_size=2", 1)
+    Path("run.sh").write_text(text.replace("    critic.model.path", flags + "    critic.model.path"), "utf-8")
+    assert main(["check", "run.sh", "--gpu", "h200:16", "--select", "BAT198"]) == 1
+    assert f"Set it to {least} or more" in capsys.readouterr().out.replace("\n    ", "")
+    main(["fix", "run.sh", "--gpu", "h200:16", "--select", "BAT198", "--unsafe"])
+    assert f"actor.ppo_micro_batch_size={least} " in Path("run.sh").read_text("utf-8")

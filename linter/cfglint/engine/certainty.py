@@ -30,7 +30,7 @@ _BY_LOADER = {
     for kind in ("duplicate_keys", "unresolved", "cycles", "float_strings", "impossible_values")
 }
 _REFUSED = {
-    ("launch", each) for each in ("packs", "frees_eagerly", "asks_npus")
+    ("launch", each) for each in ("packs", "frees_eagerly", "asks_npus", "counts_prompts")
 }  # what the program's own code says that it refuses
 _OLDER = "This was checked against {} {} and later, and may differ in {}."
 _OWN = "The repository has a package {} of its own, in {}, which may differ from what was released."

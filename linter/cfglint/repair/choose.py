@@ -94,8 +94,7 @@ class Chooser(Record):
             case t.Name(name) if not self.evaluator.is_word(node):
                 return [] if self._is(node, value) else self.of(name, value, spelling)
             case t.Product(factors) if is_number(value):
-                written = through_product(factors, value, kind, self.origins.values)
-                return None if written is None else self._at(written.path, written.value, NUMBER, None)
+                return self._multiplied(factors, value, kind)
             case t.Call(function, arguments):
                 return self._called(function, arguments, value, kind)
             case t.Choice():
@@ -105,6 +104,18 @@ class Chooser(Record):
             case t.Has() | t.Not() | t.Junction() | t.Compare() if isinstance(value, bool):
                 return self._turn(node, value)
         return [] if literal(node, kind) == value and word_of(node) is not None else None
+
+    def _multiplied(
+        self, factors: tuple[tuple[str, t.Expr], ...], value: float, kind: Type
+    ) -> list[Written] | None:
+        """Return what makes a product worth a value, by the one key in it, or by what it rounds."""
+        (sign, first), *rest = factors
+        if isinstance(first, t.Call) and first.function in _ROUNDING and sign == "*":
+            scale = self._worth(t.Product((("*", t.Number(1)), *rest)))
+            whole = is_number(scale) and scale != 0 and value % scale == 0
+            return self._make(first, value / scale, kind) if whole and is_number(scale) else None
+        written = through_product(factors, value, kind, self.origins.values)
+        return None if written is None else self._at(written.path, written.value, NUMBER, None)
 
     def _at(self, steps: Steps, value: object, kind: Type, spelling: object) -> list[Written] | None:
         if "*" in steps:
