@@ -47,6 +47,41 @@ def test_accelerates_file_starts_the_one_that_it_names():
     assert started_with(project, "/job/config/ours.json") == [2, 4]
 
 
+def test_a_config_that_names_the_file_starts_as_many_as_its_commands():
+    names = "training:\n  per_device_train_batch_size: 2\n  deepspeed: config/ours.json\n"
+    script = "deepspeed --num_gpus=3 tune.py --config config/sft.yaml\n"
+    project = _Project(("/job/config/sft.yaml", names), ("/job/run.sh", script))
+    assert started_with(project, "/job/config/ours.json") == [3]
+    assert started_with(project, "/job/config/other.json") == []
+
+
+_ENGINE = "import deepspeed\nengine, *_ = deepspeed.initialize(model=model, config='ours.json')\n"
+_TRAINER = "from transformers import Trainer\ntrainer = Trainer(model, args)\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "extra", "told"),
+    [
+        (_ENGINE, "", "change the sizes here and in what loads the samples (tune.py)"),
+        (_ENGINE, '"gradient_clipping": "auto",', "auto"),
+        (_TRAINER, "", "auto"),
+    ],
+)
+def test_sizes_of_the_file_alone_are_no_fix(tmp_path, monkeypatch, capsys, program, extra, told):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "tune.py").write_text(program)
+    (tmp_path / "ours.json").write_text(
+        f'{{{extra}"train_batch_size": 8, "train_micro_batch_size_per_gpu": 2,\n'
+        '"bf16": {"enabled": true}, "gradient_accumulation_steps": 2}\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    main(["check", "ours.json", "--gpu", "l40s:4", "--no-detect", "--verbose"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert told in shown
+    assert "fix (safe)" not in shown
+    assert ("fix (" in shown) == (told == "auto")
+
+
 def test_trainers_that_are_given_the_file_tell_what_a_process_takes():
     program = "from transformers import TrainingArguments\nargs = TrainingArguments(\n    output_dir='o',\n"
     sized = f"{program}    deepspeed='conf/ours.json', per_device_train_batch_size=4{{}})\n"

@@ -8,7 +8,7 @@ import re
 from cfglint.document.project import GUIDES, commands_in
 from cfglint.document.reading import read_text
 from cfglint.document.shell.processes import below, whole
-from cfglint.document.tree import PROGRAMS, SCRIPTS, Mapping, Scalar, Unresolved, child, walk
+from cfglint.document.tree import PROGRAMS, SCRIPTS, Mapping, Scalar, Unresolved, child, target, walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cfglint.document.project import Project
     from cfglint.document.tree import Document
 
+_ENGINE = re.compile(r"\bdeepspeed\.initialize\(|\bDeepSpeedStrategy\(")  # its own, and Lightning's
 _FRAME = re.compile(r"(?m)^[ \t]*(?:```[^\n]*|~~~[^\n]*|[$>] )")  # of a guide's commands
 _COMMENTED = re.compile(r"(?m)^#+[ \t]?")
 _MOST = 20  # scripts that name one file
@@ -31,14 +32,14 @@ _UNTOLD: frozenset[str] = frozenset()
 def started_with(project: Project, path: str) -> list[int]:
     """Return the numbers of processes of the commands that are given the file at ``path``, as far as known.
 
-    Accelerate's files that name it say a number, too, and so do commands that are given one of those. Of a
-    script that names it in comments alone, the commands count that are commented out. Where no command
-    is given it, those count that are given files of its kind in its folder.
+    Accelerate's files that name it say a number, too, and so do commands that are given one of those, or
+    another config that names it. Of a script that names it in comments alone, the commands count that are
+    commented out. Where no command is given it, those count that are given files of its kind in its folder.
     """
     own = os.path.abspath(path).replace(os.sep, "/")
     folder = own.rpartition("/")[0]
     scripts = [(where, text) for where, text in project.programs(path) if where.endswith(SCRIPTS)]
-    through = dict(_of_accelerate(project, path, own))
+    through = dict(_of_configs(project, path, own))
     found = {number for number in through.values() if number is not None}
     for file in (own, *through):
         named = [(where, text) for where, text in scripts if file.rpartition("/")[2] in text]
@@ -80,6 +81,14 @@ def trained_with(project: Project, path: str) -> list[int]:
                 told = isinstance(root, Mapping) and _STEPS in root.entries
                 found.add(sizes[0] * ((sizes[1] or 0) if told else 1))
     return sorted(found - {0})
+
+
+def steered_by(project: Project, path: str) -> list[str]:
+    """Return the programs of the project that start DeepSpeed's engine with a config as it is.
+
+    None of them fills "auto" in, as Hugging Face's Trainer and accelerate do.
+    """
+    return [os.path.basename(where) for where, text in project.told(path, PROGRAMS) if _ENGINE.search(text)]
 
 
 def decided_by(project: Project, path: str) -> list[str]:
@@ -127,14 +136,14 @@ def _is_live(base: str, text: str) -> bool:
     return any(base in line and not line.lstrip().startswith("#") for line in text.splitlines())
 
 
-def _of_accelerate(project: Project, path: str, own: str) -> Iterator[tuple[str, int | None]]:
-    """Yield accelerate's files that name the DeepSpeed file ``own``, with the processes that they start."""
-    for where, text in project.told(path, (".yaml", ".yml")):
-        if own.rpartition("/")[2] in text and _NAMES in text:
-            for document in read_text(text, where).documents:
-                if isinstance(document.root, Mapping) and _is_given(document, own):
-                    number = whole(child(document.root, "num_processes"))
-                    yield os.path.abspath(where).replace(os.sep, "/"), number
+def _of_configs(project: Project, path: str, own: str) -> Iterator[tuple[str, int | None]]:
+    """Yield the configs that name the DeepSpeed file ``own``, with the processes that accelerate's start."""
+    naming = [each for each in project.told(path, (".yaml", ".yml")) if own.rpartition("/")[2] in each[1]]
+    for where, text in naming[:_MOST]:
+        for document in read_text(text, where).documents:
+            if isinstance(document.root, Mapping) and _is_given(document, own):
+                number = whole(child(document.root, "num_processes")) if _NAMES in text else None
+                yield os.path.abspath(where).replace(os.sep, "/"), number
 
 
 def _numbers(where: str, text: str, own: str) -> Iterator[int]:
@@ -152,7 +161,8 @@ def _is_given(document: Document, own: str) -> bool:
     Of a path that begins where the project lay on another machine, the folder and the name tell.
     """
     base = own.rpartition("/")[2]
-    texts = [node.text for node in walk(document.root) if isinstance(node, Scalar)] if document.root else []
+    nodes = [*walk(document.root), target(below(document.root, "launch", "config"))] if document.root else []
+    texts = [node.text for node in nodes if isinstance(node, Scalar)]
     paths = (os.path.normpath(text) for text in texts if text.endswith(base))
     ends = ("/".join(path.split("/")[-2:]) if path.startswith("/") else path.lstrip("./") for path in paths)
     return any(own.endswith(f"/{end}") for end in ends)

@@ -156,7 +156,7 @@ def _mistakes(subject: Subject, kind: str, given: Mapping[str, object]) -> list[
         return list(_impossible_values(subject, given))
     if kind in _KINDS:
         return list(_KINDS[kind](subject))
-    if kind in ("started_with", "trained_with", "decided_by", "composed_by"):
+    if kind in ("started_with", "trained_with", "steered_by", "decided_by", "composed_by"):
         return [] if subject.document.started is None else list(subject.document.started(kind))
     if kind in BY_SCHEMA:
         return mistakes(subject.framework, subject.view).get(kind, [])

@@ -9,7 +9,7 @@ from cfglint.engine.describe import show_value
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
 from cfglint.lang.tree import walk
-from cfglint.lang.types import Type, is_number
+from cfglint.lang.types import ANY, Type, is_number
 from cfglint.lang.values import Interval, needs_of, parts
 from cfglint.record import Record, Value, replace
 
@@ -115,6 +115,12 @@ def move_of(
         if fits and now and (move.leaving is None or leaves(move.leaving)):
             return move
     return None
+
+
+def move_of_all(keys: Iterable[tuple[t.Knob | None, object, object]], holds: Holds) -> t.Move | None:
+    """Return the move that each of several keys makes from its old to its new value, where it is one."""
+    moves = [move_of(knob, old, new, ANY, holds) if knob is not None else None for knob, old, new in keys]
+    return moves[0] if moves and all(move == moves[0] for move in moves) else None
 
 
 def _direction(old: object, new: object) -> str:

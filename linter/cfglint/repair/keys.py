@@ -81,6 +81,8 @@ class Asked(Record):
                 ways = self._all(operands)
             case t.Junction("or", operands):
                 ways = [way for operand in operands for way in self._ways(operand) if way][:_MOST_WAYS]
+            case t.If(condition, then, other) if self._holds(condition) or self._holds(t.Not(condition)):
+                ways = self._ways(then if self._holds(condition) else other)
             case t.Not(t.Has(t.Path(steps))):
                 ways = [{self.home(steps): ABSENT}] if self.removes and "*" not in steps else []
             case t.Not(t.Name()):

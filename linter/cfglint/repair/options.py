@@ -11,7 +11,7 @@ from itertools import chain
 
 from cfglint.document.trace import Trace
 from cfglint.document.tree import dotted, split_key
-from cfglint.engine.knobs import literal, move_of
+from cfglint.engine.knobs import literal, move_of, move_of_all
 from cfglint.facts import Values, convert
 from cfglint.lang import tree as t
 from cfglint.lang.show import path as path_text
@@ -95,24 +95,21 @@ class Options(Record):
 
     def _of_keys(self, requirement: t.Expr) -> Iterator[Track]:
         """Yield a track for each group of keys that a requirement names and no knob moves, in order."""
-        asked = Asked(
-            self.trials.run.finder.evaluator,
-            self.judged.values,
-            self.writer.home,
-            tries=self.of_own,
-            removes=self.stops,
-        )
+        evaluator, view = self.trials.run.finder.evaluator, self.judged.subject.view
+        asked = Asked(evaluator, self.judged.values, self.writer.home, tries=self.of_own, removes=self.stops)
         for group in asked.groups(requirement):
             ways = [{path_text(steps): (steps, value) for steps, value in way.items()} for way in group]
             names = sorted({name for way in ways for name in way})
             knob = self._knob_at(names[0], ways[0][names[0]][0]) if len(names) == 1 else None
             if knob is None:
-                yield Track(t.Knob(", ".join(names), "any"), None, ways, _OF_KEYS)
+                keys = [(self._knob_at(name, at), view.get(at), new) for name, (at, new) in ways[0].items()]
+                common = move_of_all(keys, self._holds) if len(ways) == 1 else None
+                yield Track(t.Knob(", ".join(names), "any"), None, ways, common or _OF_KEYS)
                 continue
             gone = [way for way in ways if way[names[0]][1] is ABSENT]  # of which no knob speaks
             if gone:
                 yield Track(t.Knob(names[0], "any"), None, gone, _OF_KEYS)
-            old = self.judged.subject.view.get(ways[0][names[0]][0])
+            old = view.get(ways[0][names[0]][0])
             for way in (*ways, *even_ones(names[0], old, ways)):
                 value = way[names[0]][1]
                 if value is ABSENT:
