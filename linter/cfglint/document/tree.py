@@ -380,8 +380,9 @@ class Document(Record):
     with how many processes its project's scripts start what reads it, ``strange`` flags that its program
     lacks, ``lost`` its program where that is not here, ``alone`` whether its program takes nothing beside
     its config, ``shelved`` which files of DeepSpeed may take its one's place,
-    ``siblings`` what lies beside its config; ``replaced`` are the keys that a launch gives itself; ``sites``
-    where a program's calls are, ``asked`` gives the trainer where some flags are given; ``flags`` names all.
+    ``siblings`` what lies beside its config, ``behind`` a script's commands, and from which on they follow;
+    ``replaced`` are the keys that a launch gives itself; ``sites`` where a program's calls are, ``asked``
+    gives the trainer where some flags are given; ``flags`` names all.
     """
 
     start: int
@@ -402,6 +403,9 @@ class Document(Record):
     lent: tuple[tuple[int, int], ...] = ()
     words: list[Any] = field(factory=list, compare=False)  # of a command (shell.words.Word)
     outer: list[Any] = field(factory=list, compare=False)  # of what was given the command to run
+    behind: tuple[list[Any], int] = field(
+        default=([], 0), init=False, compare=False
+    )  # a script's, from which on
     unread: dict[Path, str] | None = field(default=None, compare=False)
     sites: dict[Path, Any] | None = field(default=None, compare=False)
     program: Any = field(default=None, compare=False)  # of a command (follow.Started)

@@ -6,6 +6,7 @@ from cfglint.document.trace import Trace
 from cfglint.document.tree import Scalar, walk
 from cfglint.lang.show import path as path_text
 from cfglint.lang.types import is_number
+from cfglint.repair.adapters import for_adapters
 from cfglint.repair.tracks import worse
 
 TYPE_CHECKING = False
@@ -31,6 +32,7 @@ def for_several(
 
     They do not where it is ``apart``: no result rests on what it moves.
     """
+    for_adapters(option, writer)
     option.followers = set(_followers(option, writer))
     file, exchanged = writer.subject.document.format, "grad_accum" in option.facts
     computed = [key for each in definitions for key in each.shared if "batch" in key]

@@ -49,7 +49,8 @@ _NARROWEST = 20  # cells of source below which a window shows nothing useful
 _CHANGED = 4  # changed lines and related places shown without --verbose
 _RELATED = 2
 _WRAPPED = 8  # cells of a line that its indent and a word that does not fit take
-_NEEDS = re.compile(r"\(needs [^()]+\)")  # of an effect: a package, without which the launch stops
+# Of an effect: a package without which the launch stops, and what is saved then, which others load.
+_NEEDS = re.compile(r"\((?:needs|checkpoints hold|[^()]+, then needs) [^()]+\)")
 _TITLE_LINES = 2  # that a fix's title and effects may take without --verbose
 
 

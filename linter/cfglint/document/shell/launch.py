@@ -113,6 +113,7 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
         document = Document(root.start, max(command.end, root.start), root)
         document.format, document.listed, document.over = "shell", listed, reader.over
         document.words, document.outer, document.repeated = command.words, command.outer, command.repeated
+        document.behind = runner.commands, number + 1
         where = command.exported.get("PWD")
         document.folder = placed(where) or "" if isinstance(where, tuple) else ""
         document.elsewhere = isinstance(where, tuple) and not is_placed(where)

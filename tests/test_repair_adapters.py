@@ -1,0 +1,76 @@
+"""LoRA as a repair: what it says of later commands that load what was saved as a whole model."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from cfglint.cli import main
+from cfglint.document.reading import read_text
+from cfglint.repair.adapters import whole_model_behind, whole_model_within
+
+TRAIN = """llamafactory-cli train --stage sft --do_train --model_name_or_path Qwen/Qwen2.5-7B-Instruct \\
+  --dataset alpaca_en_demo --template qwen --finetuning_type full --cutoff_len 2048 --bf16 true \\
+  --per_device_train_batch_size 1 --output_dir {}
+"""
+
+
+def _told(script: str) -> str:
+    return whole_model_behind(read_text(script, "run.sh").documents[0])
+
+
+@pytest.mark.parametrize(
+    ("output", "later", "told"),
+    [
+        ("saves/full", "python eval.py --model_path saves/full", "line 4, eval.py"),
+        ("saves/full/", "vllm serve saves/full --port 80", "line 4, vllm serve"),
+        ('"$OUT"', "python eval.py --model=$OUT/checkpoint-100", "line 4, eval.py"),
+        (
+            '"$OUT"',
+            'lm_eval --model hf --model_args "pretrained=${OUT},dtype=bfloat16"',
+            "line 4, lm_eval --model",
+        ),
+        ('"$OUT"', 'LAST=$(ls -d $OUT/check* | tail -1)\npython e.py --ckpt "$LAST"', "line 5, e.py"),
+        ('"runs/$1/model"', 'python e.py --policy_path "runs/$1/model"', "line 4, e.py"),
+        ("saves/full", "llamafactory-cli export --adapter_name_or_path saves/full --export_dir x", ""),
+        ("saves/full", "python eval.py --model_path saves/fuller", ""),
+        ("saves/full", "python eval.py --model_path base --output_dir saves/full", ""),
+        ("saves/full", "python eval.py --tokenizer_name saves/full", ""),
+        ('"$ROOT/full"', "python eval.py --model_path $ROOT/base", ""),
+        ("saves/full", "echo --model saves/full", ""),
+    ],
+)
+def test_which_command_loads_what_was_saved(output: str, later: str, told: str) -> None:
+    assert _told(TRAIN.format(output) + later + "\n") == told
+
+
+def test_a_command_before_the_training_loads_an_older_one() -> None:
+    assert _told("python eval.py --model_path saves/full\n" + TRAIN.format("saves/full")) == ""
+
+
+@pytest.mark.parametrize("later", ["", "vllm serve saves/full\n"])
+def test_lora_says_what_it_saves_and_who_loads_it(tmp_path, monkeypatch, capsys, later: str) -> None:
+    (tmp_path / "run.sh").write_text(TRAIN.format("saves/full") + later, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    main(["check", "run.sh", "--no-detect", "--gpu", "rtx-4090:1"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "set finetuning_type to lora" in out
+    assert "(checkpoints hold adapters alone)" in out
+    assert ("(line 4, vllm serve, then needs base model and adapter, or a merge before it)" in out) is bool(
+        later
+    )
+
+
+PROGRAM = """
+from vllm import LLM
+trainer.train()
+trainer.save_model(args.output_dir)
+engine = LLM(model=args.{})
+"""
+
+
+@pytest.mark.parametrize(
+    ("saved", "told"), [("output_dir", "line 5 of the program, LLM"), ("model_name", "")]
+)
+def test_a_program_that_hands_what_it_saved_to_vllm(saved: str, told: str) -> None:
+    file = SimpleNamespace(path="train.py", text=PROGRAM.format(saved))
+    assert whole_model_within(SimpleNamespace(program=SimpleNamespace(file=file))) == told
