@@ -74,3 +74,41 @@ engine = LLM(model=args.{})
 def test_a_program_that_hands_what_it_saved_to_vllm(saved: str, told: str) -> None:
     file = SimpleNamespace(path="train.py", text=PROGRAM.format(saved))
     assert whole_model_within(SimpleNamespace(program=SimpleNamespace(file=file))) == told
+
+
+FSDP = """compute_environment: LOCAL_MACHINE
+distributed_type: FSDP
+fsdp_config:
+  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  fsdp_offload_params: false
+  fsdp_reshard_after_forward: true
+  fsdp_state_dict_type: FULL_STATE_DICT
+  fsdp_version: 2
+mixed_precision: bf16
+num_machines: 1
+num_processes: 2
+"""
+
+
+def test_an_offload_by_accelerates_flag_comes_before_lora(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "fsdp.yaml").write_text(FSDP, "utf-8")
+    launch = "accelerate launch --config_file fsdp.yaml src/train.py --gradient_checkpointing true"
+    (tmp_path / "run.sh").write_text(
+        TRAIN.format("out").replace("llamafactory-cli train", launch).replace("7B", "3B"), "utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    main(["check", "run.sh", "--no-detect", "--gpu", "rtx-4090:2"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "fix (safe): set --fsdp_offload_params to true" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "told"), [("", True), ("--use_asft_loss true", False), ("--add_tokens '<a>'", False)]
+)
+def test_what_does_not_go_with_adapters_has_none_offered(
+    tmp_path, monkeypatch, capsys, more: str, told: bool
+) -> None:
+    (tmp_path / "run.sh").write_text(TRAIN.format(f"out {more}"), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    main(["check", "run.sh", "--no-detect", "--gpu", "rtx-4090:1"])
+    assert ("set finetuning_type to lora" in capsys.readouterr().out) is told
