@@ -28,7 +28,7 @@ def test_counts_of_both_scripts_are_told() -> None:
     assert fix is not None
     # flags that it lacks
     there = f"set --nproc_per_node to 2, gradient_checkpointing to true, adam_offload to true in {PLACE}"
-    assert fix.title.startswith(f"{there}, the command's number of machines to 1")
+    assert fix.title.startswith(f"{there}, NUM_NODES to 1")
     assert fix.title.endswith("--gpus to 2")
     assert not fix.edits  # a fix edits the file of the finding alone
 

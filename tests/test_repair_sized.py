@@ -220,6 +220,50 @@ def test_code_that_may_keep_less_leaves_a_fix(
     assert told in (fix["effect"] if fix is not None else finding["unfixed"])
 
 
+OWN = """
+p.add_argument("--freeze-tower", action="store_true")
+p.add_argument("--freeze-text", action="store_true")
+p.add_argument("--host", default=False)
+args = p.parse_args()
+def freeze(part):
+    for p in part.parameters():
+        p.requires_grad = False
+def main(args):
+    if args.freeze_tower:
+        freeze_sight(model)
+    if args.freeze_text:
+        freeze(model.language_model)
+    wrap(model, cpu_offload=CPUOffload(offload_params=True) if args.host else None)
+def freeze_sight(model):
+    for p in model.vision_tower.parameters():
+        p.requires_grad_(False)
+main(args)
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "kept", "told"),
+    [
+        ("", False, "a full fine-tune of 7.1B weights keeps at least 53 GiB"),
+        ("--freeze-tower", False, "the training of 6.7B of 7.1B weights keeps at least 51 GiB of weights"),
+        ("--freeze-tower --freeze-text", True, ""),
+        ("--freeze-text", True, ""),
+        ("--host 1", True, ""),
+    ],
+)
+def test_switches_of_its_own_tell_what_a_program_freezes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: str, kept: bool, told: str
+) -> None:
+    command = f"torchrun --nproc_per_node 4 main.py --lr 1e-5 --batch_size 4 --accum_iter 8 {flags}"
+    (tmp_path / "main.py").write_text(f"{CODE}p.add_argument('--base_model')\n{OWN}")
+    (tmp_path / "run.sh").write_text(f"{command} --base_model llava-hf/llava-1.5-7b-hf\n")
+    main(["check", str(tmp_path), "--no-detect", "--gpu", "rtx-3090:2", "--format", "json", "--isolated"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    finding = next(each for each in found if each["code"] == "DOC104")
+    assert (finding.get("fix") is not None) == kept
+    assert told in (finding["unfixed"] or "")
+
+
 def test_fewer_machines_have_less_memory_of_their_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

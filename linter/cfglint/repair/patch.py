@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from cfglint.text import Edit
 
 _VARIABLE = re.compile(r"(?:^|[\s;])(\w+)=\(?[\"']?(?:localhost:)?\Z")  # what is set to a list of GPUs
+# What a number of processes or machines is said by: a variable, maybe with a default, or a launcher's flag.
+_NAMED = re.compile(r"(?:^|[\s;&(])(?:(\w+)=[\"']?(?:\$\{\w+:?-)?|(--?[A-Za-z][\w-]*)(?:=|[ \t]+)[\"']?)\Z")
+_NUMBERS = (("processes",), ("processes_per_node",), ("nodes",))
 
 
 class Change(Record):
@@ -121,10 +124,16 @@ def list_called(path: Steps, text: str, at: int) -> str:
     return variable[1] if variable else "the GPUs of --include" if included else "the script's list of GPUs"
 
 
-def asked_of_slurm(text: str, at: int) -> str:
-    """Return the option of a job's script that has a value: ``#SBATCH --nodes``; empty for any other."""
+def asked_by(path: Steps, text: str, at: int) -> str:
+    """Return by what a script says a value: an option of its job (``#SBATCH --nodes``); else nothing.
+
+    Of a number of processes or machines, also the variable, or the flag of a launcher.
+    """
     line = text[text.rfind("\n", 0, at) + 1 : at]
-    return line.strip().rstrip("= ") if line.startswith("#SBATCH") else ""
+    if line.startswith("#SBATCH"):
+        return line.strip().rstrip("= ")
+    named = _NAMED.search(line) if path[0] == "launch" and path[1:] in _NUMBERS else None
+    return named[1] or named[2] if named is not None else ""
 
 
 def over(trace: Trace) -> str:

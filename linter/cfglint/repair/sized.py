@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 from itertools import chain, combinations
 
+from cfglint.document.python.spares import spared, what_is_spared
 from cfglint.document.shell.processes import text_at
+from cfglint.document.tree import child
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
@@ -44,6 +46,8 @@ _IN_CODE = re.compile(
 )
 _SWITCHED = r"(?:load_in|use|enable|with)_\w*(?:[48]_?bit|lora|peft|adapter|quant|galore)|lora_enable"
 _OFF = re.compile(rf"(?i)\w*(?:offload|(?<!un)freeze|{_SWITCHED})\w*[=: ]+[\"']?(?:false|none|null|0)\b")
+_NO = ("false", "no", "0", "none", "null")
+_FROZEN = re.compile(r"(?i)\w*(?:freeze|frozen)\w*")  # where the code shows what is frozen
 _ACTIVATIONS = re.compile(r"(?i)\w*(?:offload_activation|activations?_offload)\w*")
 _STATES_OFF = re.compile(r"(?i)\w*offload_optimizer\w*|super_?offload\w*|zerooffload\w*")  # ZeRO-Offload
 _WEIGHTS, _MOMENTS = 2.0, 4.0  # bytes of each parameter: 16 bits, and AdamW's two in 16 bits
@@ -53,6 +57,8 @@ _LARGEST = (
     141e9  # bytes of the largest GPU that most can rent: no file asks for GPUs that cannot hold its job
 )
 _ALL = 0.99  # of the weights are trained
+_MOST = 0.5  # of the weights, from which on what they keep is worth telling
+_TOWER = 0.4  # of the weights, at most: a vision tower of which nobody knows more
 _PARTS = ("weights", "gradients", "moments")
 _SHARED = ("ranks.weights", "ranks.gradients", "ranks.optimizer")  # over so many GPUs
 _AWAY = ("zero_stage", "train_tp", "offload_optimizer", "offload_params")  # the cheapest first
@@ -75,16 +81,20 @@ def beyond(
     if vram is None or not is_number(count) or count < 1 or _is_judged(values):
         return ""
     parts, trains = _parts(judged, values, sure=sure, whole=whole), values["trains"] is True
-    size, by = _size(judged, values, parts, sure=sure) if sum(parts) else (0, "")
+    size, by, share_trained = _size(judged, values, parts, sure=sure) if sum(parts) else (0, "", 0.0)
     if not size:
         return ""
+    parts = _of_trained(parts, share_trained)
     each, there, teacher = sum(parts), vram[1] * count, teacher_named(judged)
     held = teacher * _WEIGHTS
     beside = f", beside {held / GIB:,.0f} GiB of a teacher's {params_told(teacher)} weights" if held else ""
     whose = f"{params_told(size)} weights{by}"
-    whose = f"a full fine-tune of {whose} keeps at least" if trains else f"{whose} take at least"
+    every = share_trained >= _ALL
+    trained = "a full fine-tune" if every else f"the training of {params_told(size * share_trained)}"
+    whose = f"{trained} of {whose} keeps at least" if trains else f"{whose} take at least"
     if size * each + held > there * share:
-        kinds = f"of {_joined(parts)} ({each:g} bytes each)" if trains else f"in {each * _BITS:g} bits"
+        bytes_told = f" ({each:g} bytes each)" if every else ""
+        kinds = f"of {_joined(parts)}{bytes_told}" if trains else f"in {each * _BITS:g} bits"
         told = f"{whose} {size * each / GIB:,.0f} GiB {kinds}{beside}, and {gpus_have(there, int(count))}"
         own = _gpus_of_file(values)
         share_there = f"{(size * each + held) / own / GIB:,.0f} GiB each" if own > count else ""
@@ -98,8 +108,8 @@ def beyond(
         return ""
     if held:
         beside = f", beside {held / count / GIB:,.1f} GiB of a teacher's {params_told(teacher)} weights"
-    every = " and ".join(n for n, part, over in zip(_PARTS, parts, ranks, strict=True) if over == 1 and part)
-    told_whole = f", with {every} whole on each" if every else ""
+    names = " and ".join(n for n, part, over in zip(_PARTS, parts, ranks, strict=True) if over == 1 and part)
+    told_whole = f", with {names} whole on each" if names else ""
     of_process = f", {context / GIB:.1f} of them for the process itself"
     return (
         f"{whose} {on_each / GIB:,.1f} GiB on each of {int(count)} GPUs{told_whole}{beside}, and "
@@ -136,8 +146,8 @@ def share_of_each(judged: Judged, values: Values) -> float:
     parts = _parts(judged, values, sure=True)
     if not sum(parts):
         return 0
-    size = _size(judged, values, parts, sure=True)[0]
-    ranks = [_ranks(values, name, count) for name in _SHARED]
+    size, _, trained = _size(judged, values, parts, sure=True)
+    parts, ranks = _of_trained(parts, trained), [_ranks(values, name, count) for name in _SHARED]
     return size * sum(part / over for part, over in zip(parts, ranks, strict=True))
 
 
@@ -268,13 +278,13 @@ def _parts(judged: Judged, values: Values, *, sure: bool, whole: bool = False) -
     weights, gradients, optimizer = (
         part[0] if part and part[0] else floors[name] for name, part in bounds.items()
     )
-    known = lora is False and packed is False and values["framework.name"] != "user_script"
-    if not known:  # what no framework's keys say, a program may have other words for
+    if not _is_told(values):  # what no framework's keys say, a program may have other words for
         document = judged.subject.document
         text = document.file.text[document.start : document.end]
-        text = _ACTIVATIONS.sub("", _OFF.sub("", text))
+        little = _spared(judged)
+        text = _ACTIVATIONS.sub("", (_FROZEN if little else _OFF).sub("", _OFF.sub("", text)))
         rest = _STATES_OFF.sub("", text)
-        if _LESS.search(rest) or (not whole and _codes_less(judged)):
+        if _LESS.search(rest) or not (whole or little or not _codes_less(judged)):
             return ()
         if rest != text:  # the optimizer alone goes to the host
             optimizer, gradients, master = 0.0, 0.0, False
@@ -283,6 +293,12 @@ def _parts(judged: Judged, values: Values, *, sure: bool, whole: bool = False) -
     elif master:
         optimizer += 2 * _WEIGHTS
     return (0.0 if values["offload_params"] is not False else weights, gradients, optimizer)
+
+
+def _is_told(values: Values) -> bool:
+    """Whether the keys of a framework tell all that a job may spare."""
+    told = values["lora"] is False and values["quantized"] is False
+    return told and values["framework.name"] != "user_script"
 
 
 def _held(values: Values) -> float:
@@ -305,18 +321,59 @@ def _codes_less(judged: Judged) -> bool:
     return makes or any(_IN_CODE.search(text) for text in started.program.texts())
 
 
-def _size(judged: Judged, values: Values, parts: tuple[float, ...], *, sure: bool) -> tuple[float, str]:
-    """Return the size of the model, and by what it is known where that is a name; 0 without one."""
-    own, trained = values["model.params"], values["params.trained"]
+def _spared(judged: Judged) -> str:
+    """Return what the code of a program at hand spares with the switches of its command; see spares.py.
+
+    Empty where that may be more than a vision tower, or where a file may say more than the command.
+    """
+    document = judged.subject.document
+    started, root = document.program, document.root
+    head = child(root, "launch")
+    if (
+        started is None
+        or document.over
+        or any(child(head, name) is not None for name in ("unread", "config"))
+    ):
+        return ""
+
+    def on(switch: str) -> bool:
+        value = child(root, switch)
+        return value is not None and text_at(root, switch).lower() not in _NO
+
+    return what_is_spared(started.program.once(spared), on)
+
+
+def _of_trained(parts: tuple[float, ...], share: float) -> tuple[float, ...]:
+    """Return the bytes of each parameter where a share of them is trained."""
+    return (parts[0], *(part * share for part in parts[1:]))
+
+
+def _share_trained(judged: Judged, values: Values, own: float, *, sure: bool) -> float:
+    """Return the least, or unless ``sure`` the largest share of the weights that is trained; 0 for few."""
+    bounds = bounds_of(values["params.trained"])
+    share = min(bounds[0 if sure else 1] * spread(values) / own, 1.0) if bounds is not None else 0.0
+    if share >= _ALL and not _is_told(values) and _spared(judged) == "sight":
+        sight = bounds_of(values["params.vision"])
+        share = 1 - (sight[1] / own if sight is not None and 0 < sight[1] < own else _TOWER)
+    return share if share >= _MOST else 0.0
+
+
+def _size(
+    judged: Judged, values: Values, parts: tuple[float, ...], *, sure: bool
+) -> tuple[float, str, float]:
+    """Return the size of the model, by what it is known where that is a name, and the share that is trained.
+
+    The size is 0 where nobody knows it, or whether most of it is trained.
+    """
+    own = values["model.params"]
     if is_number(own):
-        most = bounds_of(trained)
-        whole = most is not None and most[0 if sure else 1] >= _ALL * own / spread(values)
-        return (own, "") if whole or values["trains"] is not True else (0, "")
+        share = _share_trained(judged, values, own, sure=sure) if values["trains"] is True else 1.0
+        return (own if share else 0, "", share)
     least, where, surely = size_named(judged, _LESS)
     before = judged.values
     started = judged.subject.view.get(("launch", "processes_per_node"))  # where nobody counts the machines
     gpus = _gpus_of_file(before) or max(spread(before), started if is_number(started) else 0)
     gpus = INF if surely and gpus == 1 else gpus
     if not least or least * sum(parts) > gpus * _LARGEST:
-        return 0, ""
-    return least, f" (by {where})"
+        return 0, "", 0.0
+    return least, f" (by {where})", 1.0

@@ -26,7 +26,7 @@ from cfglint.record import Record, field, replace
 from cfglint.repair.choose import Chooser
 from cfglint.repair.consumer import Consumer
 from cfglint.repair.invert import ABSENT, Written, invert
-from cfglint.repair.patch import Change, Patch, asked_of_slurm, joined, list_called, over, told_where
+from cfglint.repair.patch import Change, Patch, asked_by, joined, list_called, over, told_where
 from cfglint.repair.product import change_of_a_factor, change_of_a_variable, factors_of, readers_of
 from cfglint.schema.judge import takes
 from cfglint.text import Edit, OutsideEdit, apply_edits
@@ -387,7 +387,7 @@ class Writer(Record):
                     value = quoted
             edit = replace_value(document, node, self._consumer.word(written.path, value), view.dialect)
             old = document.file.text[node.start : node.end]
-            asked = asked_of_slurm(document.file.text, node.start)
+            asked = asked_by(written.path, document.file.text, node.start)
             title = f"{asked} to {shown(value)}" if asked else title
             if isinstance(node, Composite) and node.counts and edit is not None:
                 title = f"{list_called(written.path, document.file.text, node.start)} to {edit.new}"
