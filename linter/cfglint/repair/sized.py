@@ -80,7 +80,7 @@ def beyond(
     vram, count = bounds_of(values["gpu.vram"]), values["gpu.count"]
     if vram is None or not is_number(count) or count < 1 or _is_judged(values):
         return ""
-    parts, trains = _parts(judged, values, sure=sure, whole=whole), values["trains"] is True
+    parts, trains = _parts(judged, values, sure=sure, whole=whole), _updates(values)
     size, by, share_trained = _size(judged, values, parts, sure=sure) if sum(parts) else (0, "", 0.0)
     if not size:
         return ""
@@ -262,7 +262,7 @@ def _parts(judged: Judged, values: Values, *, sure: bool, whole: bool = False) -
     adapters is taken to have none.
     """
     lora, packed = values["lora"], values["quantized"]
-    if values["trains"] is not True:
+    if not _updates(values):
         return (_held(values), 0.0, 0.0)
     if (
         lora is True
@@ -299,6 +299,11 @@ def _is_told(values: Values) -> bool:
     """Whether the keys of a framework tell all that a job may spare."""
     told = values["lora"] is False and values["quantized"] is False
     return told and values["framework.name"] != "user_script"
+
+
+def _updates(values: Values) -> bool:
+    """Whether a job trains a model: what only passes through one in the trainer's way keeps its weights."""
+    return values["trains"] is True and values["evaluates"] is not True
 
 
 def _held(values: Values) -> float:
