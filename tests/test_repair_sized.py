@@ -149,7 +149,7 @@ def test_what_each_gpu_keeps_leaves_room_for_the_process(params: float, told: st
     values |= dict.fromkeys(("param_bytes", "grad_bytes", "moment_bytes"), None)
     values |= dict.fromkeys(("ranks.weights", "ranks.gradients", "ranks.optimizer"), 1)
     values |= {"model.params": size, "params.trained": size, "framework.name": "own"}
-    values |= {"states.away": False, "offload_params": False}
+    values |= {"states.away": False, "offload_params": False, "evaluates": False}
     judged: Any = SimpleNamespace(subject=SimpleNamespace(view=None, document=SimpleNamespace(root=None)))
     text = beyond(judged, values)
     assert text.endswith(told)
