@@ -56,7 +56,7 @@ class Consumer(Record):
             return True  # the launcher's, not the program's
         if view.hangs(path) is not None or self._is_files(path):
             return takes(framework, view, path, value)  # what reads the file that a flag names
-        if self.flags and not self._of_hydra:
+        if self.flags and not self.of_hydra:
             accepted = self._accepted(path, value)
             if accepted is False or (self._has_words and len(path) > 1 and not there):  # it has no dots
                 return False
@@ -86,7 +86,7 @@ class Consumer(Record):
         """
         framework, key = self.subject.framework or "", ".".join(map(str, path))
         program, block = self.subject.document.program, self.subject.pack.frameworks[framework]
-        if not self.flags or path[0] == "launch" or self._of_hydra or self.subject.view.hangs(path):
+        if not self.flags or path[0] == "launch" or self.of_hydra or self.subject.view.hangs(path):
             return True
         if any(_SIGNED.match(word.spelled) for word in self.subject.document.words):
             return True  # overrides of a config, as Hydra has them
@@ -142,7 +142,7 @@ class Consumer(Record):
         if view.has(path) or view.hangs(path) is not None or path[0] == "launch":
             return None
         release = came(self.subject, path)
-        plain = release is None or not self.flags or self._of_hydra
+        plain = release is None or not self.flags or self.of_hydra
         return release if plain or self._accepted(path, None) is not True else None
 
     def offers(self, path: Steps, binding: t.Binding) -> bool:
@@ -157,11 +157,9 @@ class Consumer(Record):
         """
         if not self.flags or not isinstance(path[0], str):
             return path
-        if not self._of_hydra and not any(
-            _SIGNED.match(word.spelled) for word in self.subject.document.words
-        ):
+        if not self.of_hydra and not any(_SIGNED.match(word.spelled) for word in self.subject.document.words):
             return path
-        known = self._of_hydra and not self.subject.document.over and knows(self.subject.framework, path)
+        known = self.of_hydra and not self.subject.document.over and knows(self.subject.framework, path)
         return path if known else (f"++{path[0]}", *path[1:])
 
     def config_for(self, path: Steps, trace: Trace, old: str | None = None) -> str:
@@ -200,7 +198,7 @@ class Consumer(Record):
         return above is not None and view.get(above) in ({}, None)
 
     @property
-    def _of_hydra(self) -> bool:
+    def of_hydra(self) -> bool:
         """Whether overrides are of a config whose keys are known: composed here, or by the schema."""
         subject = self.subject
         hydra = subject.pack.frameworks[subject.framework or ""]["composes"] == "hydra"
@@ -208,7 +206,7 @@ class Consumer(Record):
 
     def is_switch(self, path: Steps) -> bool:
         """Whether a key is a flag that is not there, which says false of a switch."""
-        return self.flags and not self._has_words and not self._of_hydra and not self.subject.view.has(path)
+        return self.flags and not self._has_words and not self.of_hydra and not self.subject.view.has(path)
 
     def word(self, path: Steps, value: object) -> object:
         """Return what a flag's word is for a value: a switch of HfArgumentParser takes true and false.

@@ -201,16 +201,16 @@ class Writer(Record):
         return None if written is None else self._taken(self._in_style(name, written), value, kind)
 
     def _in_style(self, name: str, written: Written) -> Written:
-        """Write a flag that is not there as the command's others are: flat, or with dots."""
-        if not self._consumer.flags or self.subject.view.has(written.path):
+        """Write a flag that is not there as the command's others are: flat, or with dots; not Hydra's."""
+        reader, values = self._consumer, self.origins.values
+        if not reader.flags or reader.of_hydra or self.subject.view.has(written.path):
             return written
         bindings = self.origins.bindings.get(name, ())
-        values = self.origins.values
         sources = [b.source for b in bindings if b.when is None or self._worth(b.when, values) is not False]
         paths = [source.steps for source in sources if isinstance(source, t.Path)]
         if written.path not in paths:
             return written
-        return Written(min([written.path, *paths], key=self._consumer.strangeness), written.value)
+        return Written(min([written.path, *paths], key=reader.strangeness), written.value)
 
     def _taken(self, written: Written, member: object, kind: Type) -> Written | None:
         """Return what writes a member in a spelling that the framework takes: true, where full is none."""
