@@ -22,5 +22,5 @@ def test_idle_gpus_come_first(micro: int, steps: int, told: str) -> None:
     fix = found_in(f"{COMMAND} {batch}\n", "rtx-4090:8")["MEM105"].fix
     assert fix is not None
     assert fix.risk == "none"
-    assert "processes to 8" in fix.title
+    assert "--nproc_per_node to 8" in fix.title
     assert told in fix.title
