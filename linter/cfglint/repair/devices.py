@@ -1,6 +1,7 @@
-"""The list of GPUs of a command, where a repair moves it to fewer processes.
+"""The list of GPUs of a command, where a repair moves it to fewer processes, or to more.
 
-A list with numbers that the machine does not have leaves the processes without a GPU, however few they are.
+A list with numbers that the machine does not have leaves the processes without a GPU, however few they are,
+and so does one that is shorter than they are many.
 So CUDA_VISIBLE_DEVICES becomes the first GPUs that no other command of the script keeps for itself, and
 accelerate's ``gpu_ids``, of which it makes that list, the same.
 """
@@ -35,14 +36,17 @@ _IDS = ((*_FLAGS, "gpu_ids"), (*_FLAGS, "config_file", "gpu_ids"), ("gpu_ids",))
 def with_devices(
     patch: Patch | None, repair: Repair, watched: Sequence[Judged], trials: Trials
 ) -> Patch | None:
-    """Return a patch that gives a command's fewer processes GPUs that are there, one for each."""
+    """Return a patch that gives a command's processes GPUs that are there, one for each.
+
+    None where it has more of them than its list, and no room for a longer one.
+    """
     facts = combined(repair.options) or {}
     there = watched[0].values["gpu.per_node"] if len(watched) == 1 and regroups(facts) else None
     if patch is None or not isinstance(there, int):
         return patch
     document = watched[0].subject.document
     old_number, number = watched[0].values[_OWN], trials.values(watched[0], facts)[_OWN]
-    if not (is_number(number) and is_number(old_number) and number < old_number):
+    if not (is_number(number) and is_number(old_number) and number != old_number):
         return patch
     node = below(document.root, *_VISIBLE)
     if node is None:
@@ -51,13 +55,18 @@ def with_devices(
     numbers = [int(word) for word in old.split(",") if word.isdecimal()]
     spare = max(len(numbers) - int(old_number), 0)  # an engine may run on one that no process has
     new = min(int(number) + spare, there)
-    if len(numbers) < max(new, old.count(",") + 1):
-        return patch
     taken = taken_beside(watched[0])[0]
     free = [number for number in range(there) if number not in taken][:new]
-    apart = not any(start < node.end and node.start < end for start, end in patch.spans)
-    if (max(numbers) < there and not taken.intersection(numbers)) or len(free) < new or not apart:
-        return patch
+    able = len(free) == new and not any(start < node.end and node.start < end for start, end in patch.spans)
+    if number > old_number:
+        if not numbers or len(numbers) >= new:
+            return patch
+        kept: Patch | None = None
+    else:
+        lies = bool(numbers) and max(numbers) < there and not taken.intersection(numbers)
+        able, kept = able and not lies and len(numbers) >= max(new, old.count(",") + 1), patch
+    if not able:
+        return kept
     told = ",".join(map(str, free))
     change = Change(Edit(node.start, node.end, told), f"{VISIBLE} to {told}", VISIBLE, old)
     wider = Patch([*patch.changes, change])
@@ -72,7 +81,7 @@ def _with_ids(patch: Patch, repair: Repair, judged: Judged, trials: Trials, new:
     numbers = [] if path is None else str(view.get(path)).split(",")
     if path is None or not isinstance(there, int) or not all(word.strip().isdecimal() for word in numbers):
         return patch
-    if len(numbers) <= new and max(map(int, numbers)) < there:
+    if len(numbers) == new and max(map(int, numbers)) < there:
         return patch
     taken = taken_beside(judged)[0]
     free = [str(number) for number in range(there) if number not in taken][:new]

@@ -60,6 +60,9 @@ _BY_TOKENS = re.compile(
 )
 # Programs whose loss is one a pair, or one a sample, by their names.
 _OF_PAIRS = re.compile(r"(?i)reward|(?<![a-z])(?:rm|prm|orm)(?![a-z])|dpo|kto|simpo|classif")
+# An actor that divides a micro-batch's loss by their number: a mean of means (verl's until v0.7; its copies).
+_ACTOR = re.compile(r"(?m)^[ \t]+def update_policy\(")
+_BY_PASSES = re.compile(r"(?m)^[^#\n]*(?<!/)/\s*self\.gradient_accumulation\b")
 _TAKES_IT = re.compile(
     r"\bnum_items_in_batch\b[^\n,)]*(?=[,)\s]*(?:\*\*\w+[,\s]*)?\)[^\n()]*:\s*\n)"
 )  # last, to do nothing
@@ -199,6 +202,14 @@ def averages_over_tokens(program: File, project: Modules) -> bool:
     return any(_PADS.search(text) for text in texts) and not any(_BLOCKS.search(text) for text in texts)
 
 
+def averages_micro(program: File, project: Modules) -> bool:
+    """Whether an actor of the project's own adds up means over what its micro-batches hold.
+
+    So a smaller one weighs its tokens otherwise, whichever release of its framework lies beside it.
+    """
+    return any(_ACTOR.search(text) and _BY_PASSES.search(text) for _, text in _texts(program, project))
+
+
 def means_tokens(program: File, project: Modules) -> bool:
     """Whether a model or a trainer of its own has a mean over a micro-batch's tokens in any version.
 
@@ -329,6 +340,7 @@ ASKED = {  # of a program and its modules, each once
     "passes_apart": passes_apart,
     "averages_tokens": averages_over_tokens,
     "means_tokens": means_tokens,
+    "averages_micro": averages_micro,
     "whole_groups": takes_whole_groups,
     "whole_groups_alone": takes_whole_groups_alone,
     "repeats_prompts": repeats_prompts,
