@@ -20,6 +20,7 @@ from cfglint.document.python.hybrid import hybrid_of
 from cfglint.document.python.loaders import sizes_of
 from cfglint.document.python.megatron import clamps_sizes, older_megatron, recomputes_nothing
 from cfglint.document.python.modules import Linked, Modules
+from cfglint.document.python.optimizers import makes_optimizer
 from cfglint.document.python.ppo import batch_of_ppo
 from cfglint.document.python.refuses import refused
 from cfglint.document.python.samplers import draws
@@ -61,7 +62,11 @@ if TYPE_CHECKING:
 
 _SOMEWHERE = "…/"  # a folder in a variable that is not known
 _ADAPTERS = ("LoraConfig(", "modules_to_save", "get_peft_config")
-_ASKED = {"takes_peft_config": takes_peft_config, "clamps_sizes": clamps_sizes}
+_ASKED = {
+    "takes_peft_config": takes_peft_config,
+    "clamps_sizes": clamps_sizes,
+    "makes_optimizer": makes_optimizer,
+}
 _MODEL_CALLS = {"LoraConfig": "adapts", "get_peft_model": "adapts", "BitsAndBytesConfig": "quantizes"}
 _ONE_WORD = ("adapter_switch", "adapter_ranks", "adapter_bits")
 _PLAIN = ("transformers.Trainer", "transformers.Seq2SeqTrainer")

@@ -56,6 +56,10 @@ _ASKED = (
     r"""(?:\.{0}\b(?!\()|(?:\[|\.(?:get|setdefault)\()["']{0}["'])"""
 )
 
+# A switch that is read, and that is read to make an optimizer, on the same line or the next.
+_READ = r"""(?:\w*args\.|["']){0}\b"""
+_MAKES = _READ + r"""[^\n]*(?:\n[^\n]*)?ptimizer"""
+
 
 class Project(Record):
     """The repositories that files are in; ``files`` gives the programs, scripts and the like below a folder.
@@ -113,6 +117,15 @@ class Project(Record):
         """
         around = self._code_around(os.path.dirname(os.path.abspath(path)))
         return declares((text for _, text in around), name, choice, begun=begun)
+
+    def makes_optimizer(self, path: str, name: str) -> bool | None:
+        """Whether code of the project of the file at ``path`` makes an optimizer where a switch is on.
+
+        None where none of it reads the switch.
+        """
+        around = self._code_around(os.path.dirname(os.path.abspath(path)))
+        read = [text for _, text in around if name in text and re.search(_READ.format(name), text)]
+        return any(re.search(_MAKES.format(name), text) for text in read) if read else None
 
     def has_field(self, path: str, homes: tuple[str, ...], name: str, section: str) -> bool:
         """Whether the files ``homes`` of the project of the file at ``path`` have a class with a field.

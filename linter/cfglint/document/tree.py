@@ -380,9 +380,10 @@ class Document(Record):
     with how many processes its project's scripts start what reads it, ``strange`` flags that its program
     lacks, ``lost`` its program where that is not here, ``alone`` whether its program takes nothing beside
     its config, ``shelved`` which files of DeepSpeed may take its one's place,
-    ``siblings`` what lies beside its config, ``behind`` a script's commands, and from which on they follow;
-    ``replaced`` are the keys that a launch gives itself; ``sites`` where a program's calls are, ``asked``
-    gives the trainer where some flags are given; ``flags`` names all.
+    ``siblings`` what lies beside its config, ``makes_optimizer`` whether a switch does so in its project,
+    ``behind`` a script's commands, and from which on they follow; ``replaced`` are the keys that a launch
+    gives itself; ``sites`` where a program's calls are, ``asked`` gives the trainer where some flags are
+    given; ``flags`` names all.
     """
 
     start: int
@@ -429,6 +430,7 @@ class Document(Record):
     base_of: Callable[[], str] | None = field(default=None, init=False, compare=False)
     used: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     generated: Callable[[], bool] | None = field(default=None, init=False, compare=False)
+    makes_optimizer: Callable[[str], bool | None] | None = field(default=None, init=False, compare=False)
     started: Callable[[str], list[Any]] | None = field(default=None, init=False, compare=False)
     strange: Callable[[], list[Any]] | None = field(default=None, init=False, compare=False)
     lost: Callable[[], Scalar | None] | None = field(default=None, init=False, compare=False)

@@ -6,7 +6,6 @@ Runs for every file, so it stays lean: no trees, no sources, no places of number
 from __future__ import annotations
 
 import re
-from itertools import takewhile
 
 from cfglint.budget import spend
 from cfglint.document.launcher import refused_flags
@@ -15,6 +14,7 @@ from cfglint.document.tree import Mapping as Tree
 from cfglint.document.tree import Missing, Scalar, dotted, nodes_with_paths
 from cfglint.document.view import MappingView
 from cfglint.engine.halts import halts
+from cfglint.engine.said import said
 from cfglint.engine.subject import Verdict
 from cfglint.errors import did_you_mean, nearest
 from cfglint.facts import NO_KEYS, Values, is_within, stated
@@ -27,7 +27,6 @@ _MEMORY = "MEM"  # the rules that compare memories
 _OF_MACHINES = ("host-", "disk-")  # those of them that are about a machine's own memory or disk
 _RULE = 10  # steps, on an average
 _MANY_OPTIONS, _EMPTY = 80, ("", "~", "null")  # no config that people run sets as many
-_LONGEST_HEAD = 4000  # characters of a comment that a file starts with
 _MOST_NAMED = 5  # of the keys that are left to a launch
 # A text in a number's place, for people to replace: TO_BE_FILLED, <nodes>, {{ nodes }}, TODO, your nodes.
 _BLANK = re.compile(
@@ -66,8 +65,8 @@ def values_for(subject: Subject, given: Mapping[str, object]) -> Values:
         values = Values(*context, {**spare, **given}, subject.tables)
 
     def document(kind: str) -> object:
-        said = _said(subject, kind)
-        return _mistakes(subject, kind, given) if said is None else said
+        told = said(subject, kind)
+        return _mistakes(subject, kind, given) if told is None else told
 
     values.document = document
     return values
@@ -125,29 +124,6 @@ def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
         if truth is not True and truth is not None:
             verdicts.append(Verdict(rule, truth))
     return verdicts
-
-
-# ── what people say of a document ───────────────────────────────────────────────────────────────────────────
-_SHELVED = "sibling_"
-
-
-def _said(subject: Subject, kind: str) -> str | None:
-    """Return a file's name, its program or the comment that it starts with; None for what is no text."""
-    document = subject.document
-    if kind == "name":
-        return document.file.path.rpartition("/")[2]
-    if kind == "program":
-        if document.program is not None:
-            return str(document.program.file.text)
-        return "" if document.namesake is None or subject.is_launch else document.namesake()
-    if kind.startswith(_SHELVED):
-        others = document.shelved() if document.shelved is not None else {}
-        return others.get(kind.removeprefix(_SHELVED), "")
-    if kind not in ("head", "opening"):
-        return None
-    start = 0 if kind == "opening" else document.start
-    lines = document.file.text[start : start + _LONGEST_HEAD].splitlines()
-    return "\n".join(takewhile(lambda line: not line.strip() or line.lstrip()[0] == "#", lines))
 
 
 # ── what is wrong with a document, by the lists that the CFG rules read ─────────────────────────────────────

@@ -187,6 +187,7 @@ class Reading(Record):
             document.names = partial(project.mentions, path, ())
             document.reads_at = partial(project.reads_at, path)
         document.namesake = partial(project.namesake, path)
+        document.makes_optimizer = partial(project.makes_optimizer, path)
         if document.format in ("json", "yaml"):
             document.started = partial(_launched, project, path)
             document.generated = partial(is_generated, project, path)
