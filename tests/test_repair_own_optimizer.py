@@ -58,7 +58,7 @@ def test_what_offload_is_offered_beside(
 OWN = "from transformers import Trainer\n{}"
 GIVEN = "trainer = Trainer(model, args, optimizers=(optimizer, None))\n"
 BUILT = f"optimizer, scheduler = build(model)\n{GIVEN}def build(model):\n    return {{}}(model), None\n"
-MADE = "class Own(Trainer):\n    def create_optimizer(self):\n        {}\n        self.optimizer = kind(some)\n"
+MADE = "class Own(Trainer):\n    def create_optimizer(self):\n        {}\n        self.optimizer = kind()\n"
 
 
 @pytest.mark.parametrize(
