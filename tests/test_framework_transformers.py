@@ -106,6 +106,28 @@ def test_arguments_of_the_seq2seq_trainer_tell_the_task(pack: Pack, key: str) ->
     assert _values(pack, f"{CLM}{key}\n")["task"] == "sft"
 
 
+@pytest.mark.parametrize(
+    ("flag", "task"),
+    [
+        ("--task DPO", "dpo"),
+        ("--training_stage kto", "kto"),
+        ("--task vqa --train_type SimPO", "orpo"),
+        ("--stage rm", "rm"),
+        ("--task vqa", None),
+        ("--stage grpo", None),
+    ],
+)
+def test_a_flag_that_names_the_method_tells_the_task(pack: Pack, flag: str, task: str | None) -> None:
+    command = (
+        "torchrun --nproc_per_node 4 own.py --model_name_or_path Qwen/Qwen2.5-7B --output_dir out --bf16 True"
+    )
+    text = f"{command} --per_device_train_batch_size 4 --logging_steps 1 --model_max_length 2048 {flag}\n"
+    run = Run(pack, [parse_target("h100-sxm:4")])
+    (subject,) = run.subjects(read_text(text, "run.sh"), judge_broken=True)  # or of one's own
+    value = run.judged(subject)[0].values["task"]
+    assert value == task if task else needs_of(value)
+
+
 def test_memory_is_known_once_the_task_is_told(pack: Pack) -> None:
     text = CLM + "bf16: true\ndtype: bfloat16\n"
     assert needs_of(_values(pack, text, "a40:1")["trainer.memory"])

@@ -47,8 +47,11 @@ _TRIALS = 200
 _SPARE = 1_000_000  # steps that are left for the file's other findings: without them, nothing is made better
 
 
-def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
-    """Return a repair that may be enough, with cheap moves that leave less memory missing at worst."""
+def tightened(solver: Solver, repair: Repair, judged: Judged, risk: str = "") -> Repair:
+    """Return a repair that may be enough, with cheap moves that leave less memory missing at worst.
+
+    They put nothing more at risk than it does, or than ``risk``.
+    """
     facts = combined(repair.options) or {}
     goals = [
         goal
@@ -61,6 +64,7 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
         return repair
     search = replace(solver.search(goals), lenient=True, refused={key_of(facts)})
     tracks, limits = ANY.over(solver.tracks(goals)), _limits(known, repair.risk)
+    limits = (_CHEAP, risk) if risk else limits
     options = _closer(search, tracks, repair.options, limits)
     if options is repair.options:  # what is still not enough by itself, where most of what is missing goes
         nearing = replace(search, nearing=True)
@@ -78,7 +82,8 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
     more = solver.written(Repair(options, sure=False), repair.goals)
     if more is not None and _missing(search, options) > 0:
         more = replace(more, sure=False)
-    worse = more is None or more.patch is None or _rank(more.risk) > _rank(repair.risk)
+    shown = repair.patch is not None and more is not None and more.patch is None  # and no longer written
+    worse = more is None or shown or _rank(more.risk) > _rank(risk or repair.risk)
     return repair if more is None or worse else more
 
 

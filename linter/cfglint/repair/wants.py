@@ -344,16 +344,28 @@ class Wants(Record):
             return []
         if repair is None or does_not_fit(self.solver.watching(judged), repair, judged):
             return []
-        if _too_long(self.solver, repair, judged):
-            return []
+        if vram is None or _too_long(self.solver, repair, judged):
+            return [] if vram is not None else [fix]
         parts = [change.after_gib for change in fix.memory if change.part in ("engine", "trainer")]
-        if vram is None or max(map(middle, parts), default=0) * GIB <= vram[1]:
-            return [fix]
         # of what a GPU may well hold, the middle of so wide an estimate says nothing
         empty = [part for part in parts if part[1] >= _EMPTY * part[0] and part[0] * GIB <= vram[1] / 2]
         told = [part for part in parts if part not in empty]
         wild = max(map(middle, told), default=0) * GIB > _WILD * vram[1]
-        return [fix] if max(low for low, _ in parts) * GIB <= most * vram[1] and not wild else []
+        far = max((low for low, _ in parts), default=0) * GIB > most * vram[1] or wild
+        middling = max(map(middle, parts), default=0) * GIB > vram[1]
+        return [] if far and middling else self._with_surer(fix, repair, judged)
+
+    def _with_surer(self, fix: Fix, repair: Repair, judged: Judged) -> list[Fix]:
+        """Return a fix that may not be enough, and before it what is, and changes no more than numbers.
+
+        They are what no edit of the file can make.
+        """
+        if fix.certainty == "sure" or repair.patch is not None or fix.risk != "none":
+            return [fix]
+        more = tightened(self.solver.watching(judged), repair, judged, "numerics")
+        found = fix_of(replace(more, sure=True), self.solver.trials, judged) if more is not repair else None
+        head = [change.after_gib[0] for change in found.memory if change.part == "headroom"] if found else []
+        return [found, fix] if found is not None and head and head[0] >= 0 else [fix]
 
     def _elsewhere(self, judged: Judged, goals: Sequence[Goal], *, may: bool = True) -> list[Fix]:
         """Return other hardware: the cheapest as it is, before it what costs half with safe changes.
