@@ -55,6 +55,7 @@ def of(files, framework="trl"):
         ("Dockerfile", "RUN git clone -b v0.16.1 https://github.com/huggingface/trl.git\n", "0.16.1", 1),
         ("README.md", "# Set-up\n\n    pip install torch trl==0.16.0\n", "0.16", 3),
         ("readme_en.md", "`pip install git+https://github.com/huggingface/trl@v0.16.0`\n", "0.16", 1),
+        ("README.md", "# Ours\n\nThis version requires **`trl==0.16.0`**.\n", "0.16", 3),
         ("README.md", "git clone https://x.y/hf/trl.git\ncd trl\ngit checkout v0.16.1\n", "0.16.1", 3),
     ],
 )

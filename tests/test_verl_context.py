@@ -62,3 +62,28 @@ def test_a_key_of_a_base_that_is_not_here(tmp_path: Path, capsys: pytest.Capture
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
     assert finding["fix"]["applicability"] == "unsafe"  # no release of verl is named, and the key is young
     assert "++actor_rollout_ref.actor.fsdp_config.offload_policy=true" in json.dumps(finding["fix"])
+
+
+@pytest.mark.parametrize(
+    ("version", "mode", "most"),
+    [
+        ("0.6.0", "async", 2048),  # prompt and answer, whatever the key says
+        ("0.6.1", "sync", 4096),
+        ("0.7.0", "async", 32768),  # what the model takes, whatever the key says
+        ("0.7.1", "async", 4096),
+    ],
+)
+def test_servers_that_set_the_context_themselves(
+    version: str, mode: str, most: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.sh"
+    text = RUN.format(more=f"actor_rollout_ref.rollout.mode={mode}").replace("len=32768", "len=4096")
+    path.write_text(text, "utf-8")
+    own = ["--framework", f"verl=={version}", "--select", "CLI", "--format", "json"]
+    main(
+        ["check", str(path), "--gpu", "h100-sxm:8", *own, "--rule", f"generates -> context_length == {most}"]
+    )
+    assert json.loads(capsys.readouterr().out)["findings"] == []
+    main(["check", str(path), "--gpu", "h100-sxm:8", *own, "--rule", "generates -> context_length <= 3000"])
+    told = capsys.readouterr().out
+    assert "max_model_len to" not in told or version in ("0.6.1", "0.7.1")

@@ -154,7 +154,11 @@ def _pins(kind: int, text: str, package: str) -> Iterator[tuple[int, str]]:
         _PROJECT: [rf"(?mi)^[^#\n]*[\"']{exact}", rf"(?mi)^{name}[ \t]*=[ \t]*[\"']=={_NUMBER}"],
         _CONDA: [rf"(?mi)^[ \t]*-[ \t]+{name}==?{_NUMBER}", rf"(?mi)^[ \t]*-[ \t]+{exact}"],
         _DOCKER: [rf"(?mi)^[^#\n]*(?<![\w./-]){exact}", *_clones(name)],
-        _GUIDE: [rf"(?mi)^[^#\n]*install[ \t][^#\n]*(?<![\w./-]){exact}", *_clones(name)],
+        _GUIDE: [
+            rf"(?mi)^[^#\n]*install[ \t][^#\n]*(?<![\w./-]){exact}",
+            rf"(?mi)\brequire[sd]?\b[^\n`]*`{exact}`",
+            *_clones(name),
+        ],
     }[kind]
     # A project that takes any version pins none: others are of an extra, such as one for an accelerator.
     bare = rf"(?mi)(?:^|[\[,])[ \t]*[\"']{name}[\"'][ \t]*(?:[,\]]|$)"
