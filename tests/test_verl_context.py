@@ -87,3 +87,19 @@ def test_servers_that_set_the_context_themselves(
     main(["check", str(path), "--gpu", "h100-sxm:8", *own, "--rule", "generates -> context_length <= 3000"])
     told = capsys.readouterr().out
     assert "max_model_len to" not in told or version in ("0.6.1", "0.7.1")
+
+
+@pytest.mark.parametrize(("program", "lowered"), [("verl.trainer.main_ppo", True), ("own.agents", False)])
+def test_a_context_of_which_only_the_model_tells(
+    program: str, lowered: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.sh"
+    text = RUN.format(more="data.filter_overlong_prompts=True").replace("verl.trainer.main_ppo", program)
+    text = text.replace("actor_rollout_ref.rollout.max_model_len=32768", "")
+    path.write_text(text.replace("Qwen2.5-7B-Instruct", "Qwen3-4B-Instruct-2507"), "utf-8")
+    own = ["--framework", "verl==0.9.1", "--select", "MEM202", "--format", "json"]
+    main(["check", str(path), "--gpu", "a40:8", *own])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    fix = finding.get("fix") or {}
+    assert ("max_model_len to 65536" in json.dumps(fix)) == lowered  # of an own one, an agent may go on
+    assert fix.get("applicability") == "safe"
