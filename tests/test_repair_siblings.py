@@ -322,3 +322,36 @@ def test_what_is_missing_agrees_with_the_need_behind_it(tmp_path: Path) -> None:
     # Between micro-batches, FSDP keeps whole gradients: 24 GiB of each GPU.
     lack, most = re.findall(r"up to ([0-9.]+) GiB .* needs [0-9.]+–([0-9.]+) GiB", told)[0]
     assert float(most) - float(lack) == pytest.approx(23.51, abs=0.1)
+
+
+SFT = """model_name_or_path: Qwen/Qwen2.5-3B-Instruct
+stage: sft
+do_train: true
+finetuning_type: full
+deepspeed: ds/zero2.json
+enable_liger_kernel: true
+dataset: alpaca_en_demo
+template: qwen
+cutoff_len: 16384
+output_dir: saves/run
+per_device_train_batch_size: 1
+use_unsloth_gc: true
+bf16: true
+"""
+
+
+def test_another_file_is_tried_with_its_own_buckets(tmp_path: Path) -> None:
+    """Those of the file in use are a gigabyte each, which would leave too little for what fits."""
+    (tmp_path / "ds").mkdir()
+    large = {"reduce_bucket_size": 5e8, "overlap_comm": True}
+    files = {
+        "zero2": {**ZERO["zero2"], **large},
+        "zero2_offload": {**ZERO["zero2"], "offload_optimizer": HOST, **large},
+        "zero3_offload": {**ZERO["zero3_offload"], "reduce_bucket_size": "auto", "overlap_comm": True},
+    }
+    for name, zero in files.items():
+        (tmp_path / "ds" / f"{name}.json").write_text(json.dumps({**AUTO, "zero_optimization": zero}))
+    fix = found_in(tmp_path, SFT, "rtx-3060:2", "MEM105", str(tmp_path / "sft.yaml")).fix
+    assert fix is not None
+    assert fix.title == "set deepspeed to ds/zero3_offload.json"
+    assert (fix.applicability, fix.certainty) == ("safe", "sure")

@@ -16,6 +16,7 @@ from cfglint.files import walk
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Any
 
     from cfglint.document.layers import Layers, Source
     from cfglint.document.reading import Library
@@ -29,14 +30,23 @@ _HOST = ("zero_force_ds_cpu_optimizer", "zero_allow_untested_optimizer")
 _OTHERS = ("zero_hpz", "zero_quantized", "mics_", "offload_optimizers", "cpu_offload")  # more, or old
 # How a dynamic scale moves, with what holds without a word (deepspeed/runtime/fp16/loss_scaler.py).
 _SCALES = {"initial_scale_power": 16, "loss_scale_window": 1000, "hysteresis": 2, "min_loss_scale": 1}
+# Keys of ZeRO that memory rests on (rules/memory/moments.rules).
+_SIZES = {
+    "bucket": "reduce_bucket_size",
+    "overlap": "overlap_comm",
+    "contiguous": "contiguous_gradients",
+    "live": "stage3_max_live_parameters",
+    "reuse": "stage3_max_reuse_distance",
+    "ahead": "stage3_prefetch_bucket_size",
+}
 _MOST = 40  # files of a folder
 
 
-def shelved(layers: Layers | None, library: Library | None) -> dict[str, str]:
+def shelved(layers: Layers | None, library: Library | None) -> dict[str, object]:
     """Return the files by what they make of ZeRO (`KINDS`), named as the config would name them.
 
     Behind a kind, or ``own``, ``_schedule``, ``_groups``, ``_clipping`` and ``_scaling`` tell what else it
-    decides.
+    decides, ``_kind`` what it makes of ZeRO, and the names of `_SIZES` what it says of buffers.
     """
     source = next(filter(_is_deepspeeds, layers.files if layers is not None else ()), None)
     if source is None or library is None:
@@ -46,7 +56,7 @@ def shelved(layers: Layers | None, library: Library | None) -> dict[str, str]:
     if own is None or kind is None:
         return {}
     decides = _decided("", own)
-    found = {kind: source.node.text, **_decided("own", own), **_decided(kind, own)}
+    found: dict[str, object] = {kind: source.node.text, **_told("own", kind, own), **_told(kind, kind, own)}
     others: list[tuple[int, str, str, dict[str, object]]] = []
     for name in _beside(folder):
         file = library.file(os.path.join(folder, name), source.file.path)
@@ -58,8 +68,14 @@ def shelved(layers: Layers | None, library: Library | None) -> dict[str, str]:
     for _, kind, name, other in sorted(others, key=lambda one: one[0]):  # what changes least, first
         if kind not in found:
             start = source.node.text[: -len(os.path.basename(source.node.text))]
-            found |= {kind: f"{start}{name}", **_decided(kind, other)}
+            found |= {kind: f"{start}{name}", **_told(kind, kind, other)}
     return found
+
+
+def _told(name: str, kind: str, config: Mapping[str, Any]) -> dict[str, object]:
+    """Return what a config decides beside ZeRO, what it makes of that, and how large its buffers are."""
+    sizes = {f"{name}_{size}": config[_ZERO].get(key, "") for size, key in _SIZES.items()}
+    return {**_decided(name, config), f"{name}_kind": kind, **sizes}
 
 
 def _decided(kind: str, config: Mapping[str, object]) -> dict[str, str]:

@@ -435,7 +435,7 @@ class Document(Record):
     strange: Callable[[], list[Any]] | None = field(default=None, init=False, compare=False)
     lost: Callable[[], Scalar | None] | None = field(default=None, init=False, compare=False)
     alone: Callable[[], bool] | None = field(default=None, init=False, compare=False)
-    shelved: Callable[[], dict[str, str]] | None = field(default=None, init=False, compare=False)
+    shelved: Callable[[], dict[str, object]] | None = field(default=None, init=False, compare=False)
     siblings: Callable[[str], list[File]] | None = field(default=None, init=False, compare=False)
     elsewhere: bool = field(default=False, init=False, compare=False)
     replaced: frozenset[str] = field(default=frozenset(), init=False, compare=False)

@@ -18,8 +18,8 @@ _ON = ("true", "yes", "on", "1")
 _SWITCH = "use_"
 
 
-def said(subject: Subject, kind: str) -> str | None:
-    """Return a file's name, its program or the comment that it starts with; None for what is no text."""
+def said(subject: Subject, kind: str) -> object:
+    """Return a file's name, its program or the comment that it starts with; None for a list of mistakes."""
     document = subject.document
     if kind == "name":
         return document.file.path.rpartition("/")[2]
