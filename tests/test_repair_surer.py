@@ -60,3 +60,43 @@ def test_offload_in_another_file_comes_with_a_smaller_micro_batch(
     assert "offload_param.device to cpu" in fix["title"]
     assert (other["certainty"], other["risk"]) == ("may", "none")
     assert "per_device" not in other["title"]
+
+
+ANSWERS = """
+from transformers import Trainer
+from trl import GRPOConfig, ModelConfig, ScriptArguments, TrlParser
+class AnswersTrainer(Trainer):
+    def compute_loss(self, model, inputs):
+        return self.own(model, inputs)
+parser = TrlParser((ScriptArguments, GRPOConfig, ModelConfig))
+script_args, training_args, model_args = parser.parse_args_and_config()
+trainer = AnswersTrainer(model=model_args.model_name_or_path, args=training_args)
+trainer.train()
+"""
+ANSWERED = (
+    "torchrun --nproc_per_node 4 own.py --deepspeed zero2.json --output_dir out --beta 0.1 --bf16 true "
+    "--model_name_or_path Qwen/Qwen2-VL-7B-Instruct --dataset_name own --max_prompt_length 8192 "
+    "--per_device_train_batch_size 1 --gradient_accumulation_steps 1 --logging_steps 1 --num_generations 4 "
+    "--gradient_checkpointing true --torch_dtype bfloat16 --attn_implementation flash_attention_2\n"
+)
+
+
+def test_what_leaves_next_to_no_room_comes_after_what_leaves_some(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "own.py").write_text(ANSWERS)
+    host = {"device": "cpu", "pin_memory": True}
+    for name, zero in (
+        ("zero2", {"stage": 2}),
+        ("zero3", {"stage": 3}),
+        ("zero3_offload", {"stage": 3, "offload_optimizer": host, "offload_param": host}),
+    ):
+        (tmp_path / f"{name}.json").write_text(json.dumps({**ZERO, "zero_optimization": zero}))
+    (tmp_path / "run.sh").write_text(ANSWERED)
+    target = ("--gpu", "a100-40gb-pcie:4", "--no-detect", "--format", "json", "--isolated")
+    main(["check", str(tmp_path / "run.sh"), *target])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    finding = next(each for each in found if each["code"] == "MEM105")
+    titles = [each["title"] for each in (finding["fix"], *finding["alternatives"])]
+    assert titles[:2] == [f"set deepspeed to {name}.json" for name in ("zero3_offload", "zero3")]

@@ -17,7 +17,7 @@ from cfglint.repair.fixes import may_be_short
 from cfglint.repair.found import Repair
 from cfglint.repair.price import gives_other_gpus
 from cfglint.repair.served import with_engine
-from cfglint.repair.sized import sent_away
+from cfglint.repair.sized import sent_away, ways_away
 from cfglint.repair.tighter import tightened
 from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY, Group, to_mend
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Goal
 
 _FAR, _MORE = 1.5, 1.25  # times what a GPU has
+_FULL, _ROOMY = (
+    0.9,
+    0.75,
+)  # of a GPU, with activations to come: next to no room for them, and some (rules of thumb)
 STATES = "MEM105"  # the rule about what is needed whatever the batch
 WIDE = 2.0  # times the lower end of an estimate: a wider one is a question
 
@@ -124,6 +128,9 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
                 repairs.over[judged] = outcome
             else:
                 repairs.add(wider)
+        elif outcome is not None and (roomier := _roomier(solver, repairs, about, judged, outcome)):
+            repairs.leave(judged, about)
+            repairs.add(roomier)
         elif outcome is not None and _may_be_over(outcome[1], _MORE):
             far = _may_be_over(outcome[1], _FAR)
             own = [(code, each) for code in about if (each := repairs.of(code, judged))]
@@ -208,6 +215,37 @@ def _fitting(solver: Solver, groups: Iterable[Group], judged: Judged, first: Rep
     watching = solver.watching(judged)
     more = [goal for code in sorted(codes) for goal in watching.of(code) if goal.judged is judged]
     return watching.best((*own, *more), ANY) if own and more else None
+
+
+def _roomier(
+    solver: Solver, repairs: Repairs, codes: Sequence[str], judged: Judged, outcome: tuple[Repair, Memory]
+) -> Repair | None:
+    """Return moves that leave room on a GPU, where repairs leave next to none for what nobody knows.
+
+    They shard more, or send something to the host.
+    """
+    (first, memory), watching = outcome, solver.watching(judged)
+    goals = tuple(
+        dict.fromkeys(goal for code in codes for goal in _goals_of(repairs.of(code, judged), judged))
+    )
+    there = memory.capacity_gib or 0
+    if not goals or judged.values["trains"] is not True or not memory.need_gib.low > _FULL * there > 0:
+        return None
+    if memory.need_gib.high <= there:
+        return None
+    for option in ways_away(watching, judged):
+        for options in ((*first.options, option), (option,)):
+            after = _outcome(solver, (Repair(options),), judged)
+            if after is None or after[1].need_gib.low > _ROOMY * there:
+                continue
+            more = watching.written(Repair(options, sure=False), goals)
+            if more is not None and more.patch is not None and more.risk == first.risk:
+                return more
+    return None
+
+
+def _goals_of(repair: Repair | None, judged: Judged) -> Iterable[Goal]:
+    return () if repair is None else (goal for goal in repair.goals if goal.judged is judged)
 
 
 def _outcome(solver: Solver, repairs: Iterable[Repair], judged: Judged) -> tuple[Repair, Memory] | None:
