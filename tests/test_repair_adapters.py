@@ -31,6 +31,10 @@ def _told(script: str) -> str:
         ),
         ('"$OUT"', 'LAST=$(ls -d $OUT/check* | tail -1)\npython e.py --ckpt "$LAST"', "line 5, e.py"),
         ('"runs/$1/model"', 'python e.py --policy_path "runs/$1/model"', "line 4, e.py"),
+        ("saves/full", "python tools/eval_math.py saves/full 5", "line 4, eval_math.py"),
+        ("./saves/full", "bash scripts/evaluate.sh saves/full", "line 4, evaluate.sh"),
+        ("saves/full", "python tools/plot.py saves/full", ""),
+        ("saves/full", "python more.py --resume_from_checkpoint saves/full/checkpoint-10", ""),
         ("saves/full", "llamafactory-cli export --adapter_name_or_path saves/full --export_dir x", ""),
         ("saves/full", "python eval.py --model_path saves/fuller", ""),
         ("saves/full", "python eval.py --model_path base --output_dir saves/full", ""),
@@ -58,6 +62,27 @@ def test_lora_says_what_it_saves_and_who_loads_it(tmp_path, monkeypatch, capsys,
     assert ("(line 4, vllm serve, then needs base model and adapter, or a merge before it)" in out) is bool(
         later
     )
+
+
+CONFIG = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+stage: sft
+do_train: true
+finetuning_type: full
+dataset: alpaca_en_demo
+template: qwen
+cutoff_len: 2048
+output_dir: ./saves/full
+per_device_train_batch_size: 1
+bf16: true
+"""
+
+
+def test_the_folder_may_stand_in_the_config(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "sft.yaml").write_text(CONFIG, "utf-8")
+    (tmp_path / "run.sh").write_text("llamafactory-cli train sft.yaml\nvllm serve saves/full\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    main(["check", "run.sh", "--no-detect", "--gpu", "rtx-4090:1"])
+    assert "(line 2, vllm serve, then needs" in " ".join(capsys.readouterr().out.split())
 
 
 PROGRAM = """

@@ -10,7 +10,7 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from cfglint.document.shell.words import Command, Word
     from cfglint.document.tree import Document
@@ -22,11 +22,21 @@ _RANK, _WHOLE = "lora_rank", "adapters.whole"
 _SAVES = re.compile(
     r"(?:\A|[._-])(?:out(?:put)?[_-](?:dir|path)|save[_-](?:path|dir)|default[_-]local[_-]dir)\Z"
 )
+_KEYS = (
+    ("output_dir",),
+    ("save_path",),
+    ("save_dir",),
+    ("training_args", "output_dir"),
+    ("ckpt", "output_dir"),
+)
 _LOADS = re.compile(r"model|ckpt|checkpoint|pretrain|policy", re.IGNORECASE)
-_OTHERS = re.compile(r"adapter|lora|peft|out|save|result|log|tokenizer|name\Z(?<!path)", re.IGNORECASE)
+_OTHERS = re.compile(r"adapter|lora|peft|resume|out|save|result|log|tokenizer|name\Z(?<!path)", re.IGNORECASE)
 _PATHS = re.compile(r"name[_-]or[_-]path\Z", re.IGNORECASE)
 _FLAG = re.compile(r"(?:-{1,2}|\+{1,2})?([A-Za-z][\w./-]*)(?:=(.*))?\Z", re.DOTALL)
-_SERVES = ("serve", "chat")  # vllm serve MODEL
+# vllm serve MODEL; python eval.py MODEL
+_SERVES = re.compile(
+    r"(?i)(?:serve|chat)\Z|(?:\A|.*/)[\w.-]*(?:eval|infer|generat|predict|vllm|serv|bench|score|test)[\w.-]*\.(?:py|sh)\Z"
+)
 _TELLS = (
     "echo",
     "printf",
@@ -63,18 +73,23 @@ def for_adapters(option: Option, writer: Writer) -> None:
     if not isinstance(rank, int) or rank == 0 or values[_RANK] != 0 or values[_WHOLE] is True:
         return
     document = writer.subject.document
-    loaded = whole_model_behind(document) or whole_model_within(document)
+    said = [writer.subject.view.get(key) for key in _KEYS]
+    told = {folder for folder in said if isinstance(folder, str)}
+    loaded = whole_model_behind(document, told) or whole_model_within(document)
     if loaded:
         option.effects.append(f"({loaded}, then needs base model and adapter, or a merge before it)")
 
 
-def whole_model_behind(document: Document) -> str:
-    """Return which later command of a script loads the folder that one saves to; nothing if none does."""
+def whole_model_behind(document: Document, told: Iterable[str] = ()) -> str:
+    """Return which later command of a script loads the folder that one saves to; nothing if none does.
+
+    ``told`` are folders that its config names.
+    """
     text, (commands, first) = document.file.text, document.behind
-    saved = set()
+    saved = {folder.removeprefix("./").rstrip("/") for folder in told}
     for name, word in _named(document.words):
         if _SAVES.search(name):
-            saved |= {each.rstrip("/") for each in _spellings(text, word)}
+            saved |= {each.removeprefix("./").rstrip("/") for each in _spellings(text, word)}
     saved = {each for each in saved if len(each) >= _SHORTEST}
     for command in commands[first:] if saved else ():
         if command.words and command.words[0].spelled not in _TELLS and _loads(text, command, saved):
@@ -94,7 +109,7 @@ def whole_model_within(document: Document) -> str:
 def _loads(text: str, command: Command, saved: set[str]) -> bool:
     """Whether a command takes one of some folders, or what is in it, for a model."""
     folder = "|".join(map(re.escape, saved))
-    inside = re.compile(rf"(?:\A|[\s=,:'\"(])(?:{folder})/*(?:\Z|[\s/,'\")])")
+    inside = re.compile(rf"(?:\A|[\s=,:'\"(])(?:\./)?(?:{folder})/*(?:\Z|[\s/,'\")])")
     for name, word in _named(command.words):
         if (_LOADS.search(name) and (_PATHS.search(name) or not _OTHERS.search(name))) and any(
             inside.search(each) for each in _spellings(text, word)
@@ -117,7 +132,7 @@ def _named(words: list[Word]) -> Iterator[tuple[str, Word]]:
             yield flag, word
             flag = ""
         else:
-            flag = "model" if word.spelled in _SERVES else ""
+            flag = "model" if _SERVES.match(word.spelled) else ""
 
 
 def _spellings(text: str, word: Word) -> Iterator[str]:
