@@ -19,6 +19,7 @@ _SAID = {  # all else is told of the program
     "beside": "the script's other commands",
     "running": "the script's other commands",
     "kept_gpus": "the script's other commands",
+    "kept_server": "a server that the script asks",
     "kept_number": "the number of GPUs of the script's other commands",
     "config": "the command's config file",
     "launcher": "the launcher",

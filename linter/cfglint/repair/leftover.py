@@ -235,7 +235,7 @@ def _of_gpus_beside(after: Judged) -> str:
     if isinstance(least, int) and least <= there and max(taken, default=0) < first:
         return ""
     numbers = [",".join(map(str, part)) for part in (range(first), range(first, int(there)))]
-    if not taken:
+    if not taken or view.has((_LAUNCH, "kept_server")):
         return f"write CUDA_VISIBLE_DEVICES={numbers[1]} by hand, and leave {numbers[0]} to the server"
     return (
         f"share the GPUs out by hand: CUDA_VISIBLE_DEVICES={numbers[0]} for the command in line {line}, with "

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from cfglint.document.shell.handed import tell_sizes
-from cfglint.document.shell.processes import VISIBLE
+from cfglint.document.shell.processes import VISIBLE, whole
 from cfglint.document.shell.programs import given_before
-from cfglint.document.tree import Composite, Entry, Mapping, Scalar
+from cfglint.document.tree import Composite, Entry, Mapping, Scalar, child
 from cfglint.text import small_number
 
 TYPE_CHECKING = False
@@ -27,6 +27,10 @@ _NUMBERS = re.compile(  # for gpu in 0 1 2, in {0..7}, in $(seq …); for ((gpu=
     r"for[ \t]*(?:(\w+)[ \t]+in[ \t]+(?:[0-9]|\{[0-9]|[$`]\(?seq\b)[^,;\n]*[;\n]|\(\([ \t]*(\w+)[ \t]*=)"
 )
 _SHELLS = re.compile(r"(?:^|/)(?:ba|da|z)?sh\Z|\.sh\Z|\A-")  # what runs another script on this machine
+_ASKING = ("curl", "wget")
+_HERE = re.compile(
+    r"""["']?(?:https?://)?(?:localhost|127\.0\.0\.1|0\.0\.0\.0):(?!8265\b)[0-9]+(?:/|["']?\Z)"""
+)
 _WORKERS = 3  # GPUs with a command of their own
 
 
@@ -83,21 +87,40 @@ def tell_workers(heads: Sequence[tuple[int, Mapping]], commands: Sequence[Comman
 def tell_kept(heads: Sequence[tuple[int, Mapping]], commands: Sequence[Command]) -> None:
     """Say of commands which GPUs others have that go on in the background: a server's, by number.
 
-    Commands that all go on so keep theirs where no two have the same.
+    Commands that all go on so keep theirs where no two have the same. Where the script asks a server of this
+    machine that another one started, it has the first GPUs, which a command's own list leaves out.
     """
     listed = {n: numbers for n, command in enumerate(commands) if (numbers := _listed(command))}
     kept = {n: numbers for n, numbers in listed.items() if commands[n].beside}
     apart = len(set().union(*kept.values())) == sum(map(len, kept.values()))
     for at, head in heads:
         others = {n: numbers for n, numbers in kept.items() if n != at}
+        if not kept and (left := _left_out(head)) > 0 and (asked := _asked(commands[:at])) is not None:
+            others = {asked: frozenset(range(left))}
+            head.entries["kept_server"] = Entry(head.entries["name"].key, Composite("true", -1, -1))
         if not others or (at in kept and not apart):
             continue
         taken = sorted(set().union(*others.values()))
         name, first = head.entries["name"], commands[min(others)].words[0]
         place = (first.start, first.end) if first.start >= 0 else (name.value.start, name.value.end)
         head.entries["kept_gpus"] = Entry(name.key, Scalar(",".join(map(str, taken)), *place, '"'))
-        if not listed.get(at, frozenset(taken)).intersection(taken):
+        if "kept_server" in head.entries or not listed.get(at, frozenset(taken)).intersection(taken):
             head.entries["kept_number"] = Entry(name.key, Composite(str(len(taken)), *place))
+
+
+def _left_out(head: Mapping) -> int:
+    """Return how many GPUs a command's list leaves out, before the last that it has."""
+    least, own = (whole(child(head, name)) for name in ("visible_least", "visible_gpus"))
+    return (least or 0) - (own or 0)
+
+
+def _asked(commands: Sequence[Command]) -> int | None:
+    """Return the first command that asks whether a server of this machine is there; not Ray's own page."""
+    for n, command in enumerate(commands):
+        words = [word.spelled for word in command.words]
+        if words and words[0] in _ASKING and any(map(_HERE.match, words)):
+            return n
+    return None
 
 
 def _listed(command: Command) -> frozenset[int]:
