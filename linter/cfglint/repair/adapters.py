@@ -30,7 +30,7 @@ _KEYS = (
     ("ckpt", "output_dir"),
 )
 _LOADS = re.compile(r"model|ckpt|checkpoint|pretrain|policy", re.IGNORECASE)
-_OTHERS = re.compile(r"adapter|lora|peft|resume|out|save|result|log|tokenizer|name\Z(?<!path)", re.IGNORECASE)
+_OTHERS = re.compile(r"adapter|lora|peft|resume|out|save|result|log|tokenizer", re.IGNORECASE)
 _PATHS = re.compile(r"name[_-]or[_-]path\Z", re.IGNORECASE)
 _FLAG = re.compile(r"(?:-{1,2}|\+{1,2})?([A-Za-z][\w./-]*)(?:=(.*))?\Z", re.DOTALL)
 # vllm serve MODEL; python eval.py MODEL
