@@ -245,3 +245,16 @@ def test_a_number_over_all_gpus_is_shared_as_the_copy_does(shares, least, tmp_pa
     assert f"Set it to {least} or more" in capsys.readouterr().out.replace("\n    ", "")
     main(["fix", "run.sh", "--gpu", "h200:16", "--select", "BAT198", "--unsafe"])
     assert f"actor.ppo_micro_batch_size={least} " in Path("run.sh").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("rollout", "status"), [("LLM(max_num_seqs=config.max_num_seqs)", 0), ("LLM()", 1)])
+def test_requests_are_as_many_as_the_copy_tells_its_engine(rollout, status, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    _fork("'gemma2': 3")
+    place = Path("verl/workers/rollout/vllm_rollout/vllm_rollout_spmd.py")
+    place.parent.mkdir(parents=True)
+    place.write_text(f"class Rollout:\n    def __init__(self, config):\n        self.engine = {rollout}\n")
+    flags = "    ++actor_rollout_ref.rollout.max_num_seqs=64 \\\n"
+    Path("run.sh").write_text(RUN.replace("    critic.model.path", flags + "    critic.model.path"), "utf-8")
+    rule = ["--select", "CLI001", "--rule", "max_running_requests == 64"]
+    assert main(["check", "run.sh", "--gpu", "h200:2", *rule]) == status, capsys.readouterr()

@@ -164,6 +164,25 @@ class Project(Record):
             if not packages or any(f"/{package}/" in each for package in packages)
         ]
 
+    def may_read(self, path: str, key: str) -> bool:
+        """Whether code of the project may ask for a key: not where it reads the name in other sections alone.
+
+        A section is told where a config is asked for it first: ``config.actor.get("name")``, and not
+        ``config.get("name")``, which may be of any. A name alone may be read wherever it stands.
+        """
+        *_, section, name = ("", *key.split("."))
+        spelled = re.escape(name)
+        word = re.compile(rf"\b{spelled}\b")
+        read = re.compile(
+            r"\b\w*(?:config|cfg)(?:\.\w+)*\.(\w+)"
+            rf"""(?:\.{spelled}\b|(?:\.get\([ ]*|\[)["']{spelled}["'])"""
+        )
+        for text in self.copy_of(path, ()):
+            named, sections = len(word.findall(text)), read.findall(text)
+            if named > len(sections) or section in sections or (named and not section):
+                return True
+        return False
+
     def reads_at(self, path: str, section: str, name: str) -> bool:
         """Whether code of the project reads a name of a section, and of nothing else."""
         around = [text for _, text in self._code_around(os.path.dirname(os.path.abspath(path)))]

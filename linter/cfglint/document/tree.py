@@ -373,8 +373,8 @@ class Document(Record):
     that reads it, ``foreign`` that its program may differ from the framework's as it was released, ``away``
     that it surely is another, ``repeated`` that it may be run several times; ``declares`` tells whether code
     of its project declares an argument, or a choice of it, ``has_field`` whether its framework's classes
-    there have one in a section, ``default_in`` what it is worth there, ``names`` whether any of it names
-    one, ``reads_at`` whether it does so in one section alone, ``composed`` whether a program of its own
+    there have one in a section, ``default_in`` what it is worth there, ``names`` whether any of it may ask
+    for one, ``reads_at`` whether it does so in one section alone, ``composed`` whether a program of its own
     has Hydra compose it where its framework does not, ``base_of`` whose defaults it is, ``used`` whether
     its project uses its package, ``generated`` whether a program of it writes the file anew, ``started``
     with how many processes its project's scripts start what reads it, ``strange`` flags that its program

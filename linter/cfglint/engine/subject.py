@@ -184,7 +184,7 @@ class Reading(Record):
             document.default_in = partial(default_in, project, path, block["classes"])
         elif block["composes"] == "hydra":
             document.has_field = partial(project.mentions, path, packages)
-            document.names = partial(project.mentions, path, ())
+            document.names = partial(project.may_read, path)
             document.reads_at = partial(project.reads_at, path)
         document.namesake = partial(project.namesake, path)
         document.makes_optimizer = partial(project.makes_optimizer, path)

@@ -211,8 +211,8 @@ def _left_to_people(group: Group) -> str:
 def _by_program(judged: Judged) -> str:
     """Say of overrides that Hydra refuses which of them some program names, and which none does."""
     named = judged.subject.document.names
-    kept = [one.key for one in judged.values[_OVERRIDES] if one.kind == ABSENT]  # type: ignore[attr-defined]
-    asked = [key for key in kept if named is None or named(key.rpartition(".")[2])]
+    kept = {one.key: one.note for one in judged.values[_OVERRIDES] if one.kind == ABSENT}  # type: ignore[attr-defined]
+    asked = [key for key in kept if named is None or named(key.rpartition(".")[2] if kept[key] else key)]
     left = [key for key in kept if key not in asked]
     told = f"a program here names what {listed(asked)} is called: write a + before it where the program "
     told += "reads it there, else take it out"

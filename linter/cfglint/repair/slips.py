@@ -349,7 +349,10 @@ def _override(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | N
         edits, title = remove_keys(view.document, [path]), f"remove {each.key}"
         effect = f"{again}, where the programs here read it, has the same value in this command"
     elif each.kind != ADDED:
-        if document.names is None or document.names(path[-1]) or "meant?" in each.note:
+        asked = (
+            path[-1] if each.note else each.key
+        )  # a key of this name elsewhere may be the one that was meant
+        if document.names is None or document.names(asked) or "meant?" in each.note:
             return None  # the program may ask for it, here or in another section
         edits, applies = remove_keys(view.document, [path]), "unsafe"
         title, effect = f"remove {each.key}", "no program of this checkout reads the key"

@@ -26,6 +26,7 @@ _MODULES = (
     _WORKERS,
     "workers.rollout.vllm_rollout.vllm_rollout",
     "workers.rollout.vllm_rollout.vllm_rollout_spmd",
+    "workers.rollout.vllm_rollout.vllm_async_server",
 )
 _CHARACTERS = 2000  # that cost a step
 # verl's list of models whose padding is removed (verl/models/registry.py), its check, and who asks for that.
@@ -37,6 +38,8 @@ _ASKS = re.compile(r"(?<!def )\bcheck_model_support_rmpad\(")
 _EAGER = re.compile(r"assert not \(not [\w.]*\benforce_eager and [\w.]*\bfree_cache_engine\)")
 _SLEEPS = re.compile(r"\benable_sleep_mode\s*=\s*True\b")
 _MAY_SLEEP = re.compile(r"\benable_sleep_mode\s*=\s*[\w.]*config\b")
+# How many requests its vLLM runs at a time, which the first ones leave to vLLM whatever their config says.
+_LIMITS = re.compile(r"""\bmax_num_seqs\b""")
 # Its workers: the backend of fused kernels has to be named.
 _KERNELS = re.compile(r"\bfused_kernel_options\b")
 # The first ones count prompts in a micro-batch: times the answers, mostly once the ranks have shared it.
@@ -74,6 +77,7 @@ def refused(program: File, project: Modules) -> dict[str, tuple[str, ...]]:
         "packs": packs if says(_ASKS) else (),
         "frees_eagerly": ("true",) if says(_EAGER) else (),
         "sleeps": ("true",) if says(_SLEEPS) and not says(_MAY_SLEEP) else (),
+        "limits_requests": ("true",) if says(_LIMITS) else (),
         "names_kernels": ("true",) if says(_KERNELS) else (),
         "asks_npus": ("true",) if says(_NPUS) else (),
         "counts_prompts": tuple(_counted(workers)),
