@@ -190,3 +190,27 @@ def test_a_parser_of_transformers_arguments_takes_no_others(
     rest = ", others" if more else ""
     files = {"tune.py": PLAIN.format(trl=trl, more=rest, filled=more)}
     assert added(pack, TRANSFORMERS, name, value, files) == words
+
+
+LLAMAFACTORY = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+stage: sft
+do_train: true
+finetuning_type: full
+template: qwen
+cutoff_len: 2048
+gradient_accumulation_steps: 8
+output_dir: out
+bf16: true
+"""
+SYNCS = "accelerator_config.gradient_accumulation_kwargs.sync_each_batch=True"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("accelerate launch --use_fsdp src/train.py sft.yaml output_dir=there", SYNCS),  # OmegaConf.from_cli
+        ("accelerate launch --use_fsdp src/train.py --stage sft --template qwen --cutoff_len 2048", None),
+    ],
+)
+def test_overrides_that_are_merged_take_dots(pack, command: str, words: str | None) -> None:
+    assert added(pack, command, "unsynced_accumulation", False, {"sft.yaml": LLAMAFACTORY}) == words

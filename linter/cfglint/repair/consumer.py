@@ -58,7 +58,8 @@ class Consumer(Record):
             return takes(framework, view, path, value)  # what reads the file that a flag names
         if self.flags and not self.of_hydra:
             accepted = self._accepted(path, value)
-            if accepted is False or (self._has_words and len(path) > 1 and not there):  # it has no dots
+            dots = self._has_words and len(path) > 1 and not there and not self._merges
+            if accepted is False or dots:  # it has none
                 return False
             there = there or accepted is True
         elif self.flags:
@@ -221,6 +222,13 @@ class Consumer(Record):
         program = self.subject.document.program
         flag = None if program is None else program.program.flags.get(".".join(map(str, path)))
         return flag is not None and flag.kind == "switch"
+
+    @property
+    def _merges(self) -> bool:
+        """Whether a command's overrides are laid over its config by OmegaConf, which takes dots."""
+        subject = self.subject
+        dialect = str(subject.pack.frameworks[subject.framework or ""]["dialect"])
+        return bool(subject.document.over) and dialect.startswith("omegaconf")
 
     @property
     def _has_words(self) -> bool:
