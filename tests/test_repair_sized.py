@@ -245,6 +245,11 @@ main(args)
     ("flags", "kept", "told"),
     [
         ("", False, "a full fine-tune of 7.1B weights keeps at least 53 GiB"),
+        (
+            "",
+            False,
+            "that is at least 13 GiB each; the program's --host would keep them on the host",
+        ),
         ("--freeze-tower", False, "the training of 6.7B of 7.1B weights keeps at least 51 GiB of weights"),
         ("--freeze-tower --freeze-text", True, ""),
         ("--freeze-text", True, ""),

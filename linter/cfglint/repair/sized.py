@@ -9,9 +9,10 @@ them to the host.
 from __future__ import annotations
 
 import re
+from functools import partial
 from itertools import chain, combinations
 
-from cfglint.document.python.spares import spared, what_is_spared
+from cfglint.document.python.spares import spared, switch_to_host, what_is_spared
 from cfglint.document.shell.processes import text_at
 from cfglint.document.tree import child
 from cfglint.engine.memory import GIB, bounds_of
@@ -98,9 +99,8 @@ def beyond(
         told = f"{whose} {size * each / GIB:,.0f} GiB {kinds}{beside}, and {gpus_have(there, int(count))}"
         own = _gpus_of_file(values)
         share_there = f"{(size * each + held) / own / GIB:,.0f} GiB each" if own > count else ""
-        return told + (
-            share_there and f"; on the {int(own)} GPUs of the file, that is at least {share_there}"
-        )
+        told += share_there and f"; on the {int(own)} GPUs of the file, that is at least {share_there}"
+        return told + (_to_host(judged) if trains else "")
     ranks = [_ranks(values, name, count) if trains else count for name in _SHARED]
     on_each = size * sum(part / over for part, over in zip(parts, ranks, strict=True))
     context = (bounds_of(values["process.context"]) or (0, 0))[0] if trains else 0
@@ -331,21 +331,30 @@ def _spared(judged: Judged) -> str:
 
     Empty where that may be more than a vision tower, or where a file may say more than the command.
     """
-    document = judged.subject.document
-    started, root = document.program, document.root
-    head = child(root, "launch")
-    if (
-        started is None
-        or document.over
-        or any(child(head, name) is not None for name in ("unread", "config"))
-    ):
+    started = judged.subject.document.program
+    if started is None or _says_more(judged):
         return ""
+    return what_is_spared(started.program.once(spared), partial(_is_on, judged))
 
-    def on(switch: str) -> bool:
-        value = child(root, switch)
-        return value is not None and text_at(root, switch).lower() not in _NO
 
-    return what_is_spared(started.program.once(spared), on)
+def _to_host(judged: Judged) -> str:
+    """Say which switch of a program's own would send its weights to the host; nothing where none does."""
+    started = getattr(judged.subject.document, "program", None)
+    if started is None or _says_more(judged):
+        return ""
+    switch = switch_to_host(started.program.once(spared), partial(_is_on, judged))
+    return switch and f"; the program's {started.spelled(switch, dashes=True)} would keep them on the host"
+
+
+def _says_more(judged: Judged) -> bool:
+    document = judged.subject.document
+    head = child(document.root, "launch")
+    return bool(document.over) or any(child(head, name) is not None for name in ("unread", "config"))
+
+
+def _is_on(judged: Judged, switch: str) -> bool:
+    root = judged.subject.document.root
+    return child(root, switch) is not None and text_at(root, switch).lower() not in _NO
 
 
 def _of_trained(parts: tuple[float, ...], share: float) -> tuple[float, ...]:

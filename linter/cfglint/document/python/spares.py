@@ -32,16 +32,21 @@ _CALLED = re.compile(
 _GIVEN = re.compile(r"offload(?!_to_cpu)\w*|load_in_[48]bit")
 _SEES = re.compile(r"(?i)vision|visual|(?<![a-z])vit(?![a-z])|image_(?:encoder|tower)")
 _SPEAKS = re.compile(r"(?i)text|language|(?<![a-z])(?:llm|lm|backbone|decoder)(?![a-z])|connector|projector")
+_HOSTS = ("offload_params", "CPUOffload")  # FSDP's (torch/distributed/fsdp/api.py: CPUOffload)
 _MOST_WAYS = 24  # in which a function may be reached
 _DEEPEST = 12
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Spared(Value):
-    """What is spared where all ``switches`` are on; of ``sight``, a vision tower alone is frozen."""
+    """What is spared where all ``switches`` are on; of ``sight``, a vision tower alone is frozen.
+
+    What ``hosts`` sends the weights to the host, with all that goes with them.
+    """
 
     switches: frozenset[str]
     sight: bool
+    hosts: bool = False
 
 
 class _Place(Value):
@@ -133,7 +138,8 @@ def spared(program: File, project: Modules) -> tuple[Spared, ...]:
         for way in code.ways(place.function):
             words = (place.function, about, *place.loops[-1:], *own)
             sees = about.endswith("requires_grad") and any(map(_SEES.search, words))
-            found.add(Spared(own | way, sees and not any(map(_SPEAKS.search, words))))
+            hosts = about in _HOSTS
+            found.add(Spared(own | way, sees and not any(map(_SPEAKS.search, words)), hosts))
     return tuple(found)
 
 
@@ -141,6 +147,14 @@ def what_is_spared(found: tuple[Spared, ...], on: Callable[[str], bool]) -> str:
     """Return ``nothing``, or ``sight`` of a frozen vision tower; empty where there may be more."""
     acting = [each for each in found if all(map(on, each.switches))]
     return "nothing" if not acting else "sight" if all(each.sight for each in acting) else ""
+
+
+def switch_to_host(found: tuple[Spared, ...], on: Callable[[str], bool]) -> str:
+    """Return the one switch that sends the weights to the host, where it is off; empty without one."""
+    switches = {
+        switch for each in found if each.hosts and len(each.switches) == 1 for switch in each.switches
+    }
+    return next((switch for switch in switches if not on(switch)), "") if len(switches) == 1 else ""
 
 
 def _spares(node: ast.AST) -> str:
