@@ -49,6 +49,7 @@ _HYDRAS, _OVERRIDES = "CFG033", "document.refused_overrides"
 _NUMBERS = "document.impossible_values"
 _TYPES, _OF_TYPE = "document.misfits", "CFG009"
 _JOINS = "join the command's lines: take out what stands between them"
+_SPARES = "take out the backslash at the end of the command"
 _CONVERTS = "take out the carriage returns at the ends of the file's lines, as dos2unix does"
 _TEXTS, _FLOATS = "CFG004", "document.float_strings"
 _FLOAT = re.compile(r"([-+]?)(\d*)\.?(\d*)([eE])([-+]?)(\d+)")
@@ -127,9 +128,10 @@ def _rejoined(trials: Trials, judged: Judged) -> Fix | None:
     edits = rejoined(judged.subject.document)
     text = judged.subject.document.file.text
     returns = bool(edits) and text[edits[0].start : edits[0].end] == "\r"
+    spare = len(edits) == 1 and text[edits[0].start : edits[0].end].strip() == "\\"
+    title = _CONVERTS if returns else _SPARES if spare else _JOINS
     note = f"cfglint: the command ended here ({_ENDS})"
-    what = "its flags are read then"
-    return _readable(trials, judged, _LOST, edits, (_CONVERTS if returns else _JOINS, note, what))
+    return _readable(trials, judged, _LOST, edits, (title, note, "its flags are read then"))
 
 
 def _parsing(trials: Trials, judged: Judged) -> Fix | None:

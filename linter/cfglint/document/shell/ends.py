@@ -19,6 +19,8 @@ _LOST = re.compile(
 )
 # The lines of a command, and comments between them.
 _MEANT = re.compile(r"(?:[^\n]*\\[ \t]*\n|[ \t]*#[^\n]*\n)*")
+_SPARE = re.compile(r"(\\[ \t]+)(?=\n|\Z)")  # behind a command's last word
+_AS_ARGUMENT = "a blank behind a backslash"
 _COMMENT = re.compile(r"(?m)^[ \t]*#")
 _RETURN = re.compile(r"[\"']?[ \t]*(\\\r)\n[ \t]*")
 _BY_RETURN = "the carriage return behind the backslash"
@@ -66,7 +68,8 @@ def _by_line(document: Document) -> Lost | None:
     at = last.start if (last.text or "").isspace() else last.end
     lost = _LOST.match(document.file.text, at) if at > 0 else None
     if lost is None:
-        return None
+        spare = _SPARE.match(document.file.text, at) if at == last.start > 0 else None
+        return None if spare is None else Lost(_AS_ARGUMENT, *spare.span(1), "", "Take out the backslash")
     rest = _MEANT.match(document.file.text, lost.start())
     cure = "Take it out"
     if lost["behind"]:
@@ -89,6 +92,9 @@ def rejoined(document: Document) -> tuple[Edit, ...]:
     if lost is None:
         return ()
     text = document.file.text
+    if lost.note == _AS_ARGUMENT:
+        before = len(text[: lost.start].rstrip(" \t"))
+        return (Edit(before, lost.end, ""),)
     if lost.note == _BY_RETURN:
         return tuple(Edit(at.start(), at.start() + 1, "") for at in re.finditer(r"\r\n", text))
     edits: list[Edit] = []
