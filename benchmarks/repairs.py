@@ -4,7 +4,7 @@
 
 Every repair is held against what must be true of it: linting the repaired text finds the error gone and no
 new one, bytes outside the edits are the same, repairing twice is repairing once, `git apply` takes the diff.
-``fix`` is the time to judge, repair and prove a file; ``report`` that of `check`'s fixes, alternatives and
+``fix`` is the processor's time to judge, repair and prove a file; ``report`` that of `check`'s fixes, alternatives and
 hardware.
 """
 
@@ -106,9 +106,9 @@ def main() -> int:
                 if not errors:
                     continue
                 gc.collect()  # what earlier files left is not this one's time
-                start = time.perf_counter()
+                start = time.process_time()
                 attach(run, judgements, found)
-                reports.append(time.perf_counter() - start)
+                reports.append(time.process_time() - start)
                 for finding in errors:
                     fix = finding.fix
                     if finding.code.startswith("MEM"):
@@ -123,9 +123,9 @@ def main() -> int:
                     if args.show:
                         title = fix.title if fix is not None else finding.unfixed or "nothing to move"
                         print(f"{gpu} {path}: {finding.code} {kind}: {title}")
-                start = time.perf_counter()
+                start = time.process_time()
                 fixed = repair(run, file, unsafe=True, least="warning", notes=False)
-                fixes.append((time.perf_counter() - start, gpu, path))
+                fixes.append((time.process_time() - start, gpu, path))
                 wrong += [f"{gpu} {path}: {what}" for what in proven(run, file, fixed.text)]
     total = sum(kinds.values())
     print(f"{total} errors: {told(kinds)}")
