@@ -156,7 +156,9 @@ def _titles(result: Repaired) -> list[str]:
 
 def _only_its_spans(before: File, after: File, result: Repaired) -> None:
     titles = _titles(result)
-    edits = sum(len(fix.edits) for _, fix in result.applied)
+    # one edit may add several words of a pod's command, a line each
+    every = [edit for _, fix in result.applied for edit in fix.edits]
+    edits = sum(max(1, len(edit.new.strip().splitlines())) for edit in every)
     broken = [document.error for document in before.documents]
     now = [document.error for document in after.documents]
     assert len(now) == len(broken), f"{len(broken)} documents became {len(now)} by {titles}"

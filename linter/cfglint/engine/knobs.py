@@ -88,7 +88,7 @@ def _offered(knob: t.Knob, old: object, new: object, kind: Type) -> t.Move | Non
         return None
     if {"halving": "up", "doubling": "down"}.get(knob.domain) == _direction(old, new):
         return None
-    return move_of(knob, old, new, kind)
+    return move_of(knob, old, new, kind) or move_of(knob, old, new, kind, always, always)
 
 
 def never(_: t.Expr) -> bool:

@@ -19,7 +19,7 @@ _LOST = re.compile(
 )
 # The lines of a command, and comments between them.
 _MEANT = re.compile(r"(?:[^\n]*\\[ \t]*\n|[ \t]*#[^\n]*\n)*")
-_SPARE = re.compile(r"(\\[ \t]+)(?=\n|\Z)")  # behind a command's last word
+_SPARE = re.compile(r"(\\)[ \t]+(?=\n|\Z)")  # behind a command's last word
 _AS_ARGUMENT = "a blank behind a backslash"
 _COMMENT = re.compile(r"(?m)^[ \t]*#")
 _RETURN = re.compile(r"[\"']?[ \t]*(\\\r)\n[ \t]*")
@@ -93,8 +93,8 @@ def rejoined(document: Document) -> tuple[Edit, ...]:
         return ()
     text = document.file.text
     if lost.note == _AS_ARGUMENT:
-        before = len(text[: lost.start].rstrip(" \t"))
-        return (Edit(before, lost.end, ""),)
+        end = len(text) if (line := text.find("\n", lost.end)) < 0 else line
+        return (Edit(len(text[: lost.start].rstrip(" \t")), end, ""),)
     if lost.note == _BY_RETURN:
         return tuple(Edit(at.start(), at.start() + 1, "") for at in re.finditer(r"\r\n", text))
     edits: list[Edit] = []
