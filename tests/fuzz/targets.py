@@ -156,9 +156,8 @@ def _titles(result: Repaired) -> list[str]:
 
 def _only_its_spans(before: File, after: File, result: Repaired) -> None:
     titles = _titles(result)
-    # one edit may add several words of a pod's command, a line each
-    every = [edit for _, fix in result.applied for edit in fix.edits]
-    edits = sum(max(1, len(edit.new.strip().splitlines())) for edit in every)
+    # one edit may add several words of a pod's command
+    edits = sum(max(1, len(edit.new.split())) for _, fix in result.applied for edit in fix.edits)
     broken = [document.error for document in before.documents]
     now = [document.error for document in after.documents]
     assert len(now) == len(broken), f"{len(broken)} documents became {len(now)} by {titles}"

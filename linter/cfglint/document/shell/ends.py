@@ -93,8 +93,8 @@ def rejoined(document: Document) -> tuple[Edit, ...]:
         return ()
     text = document.file.text
     if lost.note == _AS_ARGUMENT:
-        end = len(text) if (line := text.find("\n", lost.end)) < 0 else line
-        return (Edit(len(text[: lost.start].rstrip(" \t")), end, ""),)
+        behind = len(text[lost.end :].partition("\n")[0])
+        return (Edit(len(text[: lost.start].rstrip(" \t")), lost.end + behind, ""),)
     if lost.note == _BY_RETURN:
         return tuple(Edit(at.start(), at.start() + 1, "") for at in re.finditer(r"\r\n", text))
     edits: list[Edit] = []
