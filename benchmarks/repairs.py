@@ -4,8 +4,8 @@
 
 Every repair is held against what must be true of it: linting the repaired text finds the error gone and no
 new one, bytes outside the edits are the same, repairing twice is repairing once, `git apply` takes the diff.
-``fix`` is the processor's time to judge, repair and prove a file; ``report`` that of `check`'s fixes, alternatives and
-hardware.
+``fix`` is the processor's time to judge, repair and prove a file; ``report`` that of `check`'s fixes,
+alternatives and hardware.
 """
 
 from __future__ import annotations
