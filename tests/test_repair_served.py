@@ -101,3 +101,17 @@ def test_an_engine_that_cannot_start_gets_a_share_before_samples_are_cut() -> No
     assert "cluster.gpus_per_node to 2" in fix.title
     assert "gpu_memory_utilization to 0.75" in fix.title
     assert "max_new_tokens" not in fix.title
+
+
+def test_an_engine_that_may_start_gets_room_where_most_of_its_range_is_short() -> None:
+    larger = NEMO.replace("Qwen3-8B", "Qwen2.5-32B").replace("gpus_per_node: 8", "gpus_per_node: 4")
+    larger = larger.replace("async_engine: false", "async_engine: false\n      enforce_eager: true")
+    larger = larger.replace("      enforce_eager: false\n", "")
+    larger = larger.replace("auto\n      tensor_parallel_size: 1", "auto\n      tensor_parallel_size: 2")
+    larger = larger.replace("activation_checkpointing: false", "activation_checkpointing: true")
+    found = found_in(larger.replace("utilization: 0.55", "utilization: 0.73"), "l40s:4", "grpo.yaml")
+    assert "MEM201" not in found or found["MEM201"].level == "info"
+    fix = found["MEM112"].fix
+    assert fix is not None
+    assert fix.certainty == "may"
+    assert "vllm_cfg.tensor_parallel_size to 4" in fix.title

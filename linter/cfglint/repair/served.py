@@ -5,6 +5,7 @@ An engine whose share may be too small stops at start, whatever the trainer then
 
 from __future__ import annotations
 
+from cfglint.lang.values import Interval
 from cfglint.record import replace
 from cfglint.repair.allowed import SAFE
 from cfglint.repair.found import Repair
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cfglint.engine.subject import Judged
+    from cfglint.facts import Values
     from cfglint.repair.search import Search
     from cfglint.repair.solve import Solver
     from cfglint.repair.tracks import Option
-    from cfglint.repair.trials import Group
+    from cfglint.repair.trials import Goal, Group
 
 _ENGINES = "MEM2"  # the rules about an engine's memory
 _NOISE = 1 << 26  # bytes more that are missing: none
@@ -32,11 +34,14 @@ def with_engine(solver: Solver, groups: Iterable[Group], repair: Repair, judged:
     """
     facts = combined(repair.options) or {}
     after = solver.trials.values(judged, facts)
+    told = {group.code for group in groups}
+    codes = dict.fromkeys(v.rule.code for v in judged.verdicts if v.rule.code.startswith(_ENGINES))
     engine = tuple(
         goal
-        for group in groups
-        for goal in group.goals
-        if group.code.startswith(_ENGINES) and goal.rule.level == "error" and goal.judged is judged
+        for code in codes
+        for goal in solver.goals(code)
+        if goal.rule.level == "error" and goal.judged is judged
+        if code in told or _mostly_short(solver, goal, after)
         if goal.truth(solver.trials, after, facts) is not True
     )
     if not engine:
@@ -60,6 +65,13 @@ def with_engine(solver: Solver, groups: Iterable[Group], repair: Repair, judged:
         more = solver.written(Repair(way, sure=False), goals)
         return repair if more is None or more.patch is None else replace(more, sure=False)
     return repair
+
+
+def _mostly_short(solver: Solver, goal: Goal, values: Values) -> bool:
+    """Whether more of a range is too little for an engine than is enough: no finding tells of it."""
+    evaluator = solver.trials.run.finder.evaluator
+    gaps = (evaluator(node, values)[0] for node in goal.gaps)
+    return any(isinstance(gap, Interval) and gap.lo + gap.hi > 0 for gap in gaps)
 
 
 def _starts(search: Search, options: Sequence[Option]) -> bool:
