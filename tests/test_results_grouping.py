@@ -116,6 +116,8 @@ def test_the_tokens_of_a_command(command: str, averaged: int) -> None:
         (f"{FACTORY}stage: dpo\npref_ftx: 0.5", "a.yml", None, 0),  # a mean of each answer
         (f"{FACTORY}stage: dpo\npref_loss: kto_pair", "a.yml", None, 8),
         (f"{FACTORY}stage: ppo\nreward_model: a/c", "a.yml", None, 8),
+        (f"{FACTORY}stage: sft\nuse_dft_loss: true", "a.yml", None, 0),  # is told the step's tokens
+        (f"{FACTORY}stage: sft\nuse_asft_loss: true", "a.yml", None, 8),
     ],
 )
 def test_the_tokens_of_a_config(text: str, path: str, version: Version, averaged: int) -> None:
@@ -127,6 +129,13 @@ def test_a_round_is_divided_by_the_passes_again() -> None:
     more = "--rlhf_type grpo --gradient_accumulation_steps 4 --loss_type"
     assert grouping(f"{SWIFT} {more} dapo\n", "run.sh", name="summed") == 4
     assert grouping(f"{SWIFT} {more} grpo\n", "run.sh", name="summed") == 0
+
+
+def test_a_loss_function_of_its_own_is_not_divided_by_the_passes() -> None:
+    """transformers' Trainer leaves that to a ``compute_loss_func``, which ASFT's does not do."""
+    asked = f"{FACTORY}stage: sft\ngradient_accumulation_steps: 4\nuse_"
+    assert grouping(f"{asked}asft_loss: true", "a.yml", name="summed") == 4
+    assert grouping(f"{asked}dft_loss: true", "a.yml", name="summed") == 0
 
 
 @pytest.mark.parametrize(("kind", "version"), [("dpo", (3, 7, 0)), ("grpo", (3, 3, 0))])

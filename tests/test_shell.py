@@ -365,6 +365,11 @@ def test_an_array_of_flags_that_nothing_sets_is_no_value():
     assert seen.get(("launch", "unread")) == ["MODEL_ARGS", "MORE"]
 
 
+def test_what_a_command_prints_may_be_flags_unless_it_counts():
+    assert view("python train.py --n 1 $(flags.sh)\n")[1].get(("launch", "unread")) == ["(flags.sh)"]
+    assert not isinstance(view("python train.py --n 1 $(seq 8 8 64)\n")[1].get(("launch", "unread")), list)
+
+
 def test_an_array_of_a_launcher_s_flags_that_nothing_sets_may_say_how_many_processes_there_are():
     seen = view("torchrun ${RUN_ARGS[@]} train.py --n 8\n")[1]
     assert isinstance(seen.get(("launch", "processes")), Missing)

@@ -40,13 +40,12 @@ from cfglint.document.shell.shared import part
 from cfglint.document.shell.substituted import ending_of, is_placed, placed, spot_of, tail_of
 from cfglint.document.shell.words import (
     ALL,
-    EXPANDED,
-    OUTPUT,
     Command,
     Piece,
     Pieces,
     Word,
     hidden_flags,
+    prints_words,
 )
 from cfglint.document.shell.workers import tell_gpus
 from cfglint.document.tree import (
@@ -274,7 +273,7 @@ class _Reader:
     def _made(self, before: Word, word: Word) -> str:
         """Return the variable that a program filled, where it is no flag's value: flags or overrides."""
         piece = word.pieces[0] if len(word.pieces) == 1 else None
-        if piece is None or piece.mode != EXPANDED or not piece.unknown.startswith(OUTPUT):
+        if piece is None or not prints_words(piece):
             return ""
         if before.spelled.startswith("-") or word.start < 0:
             return ""

@@ -27,6 +27,7 @@ HERE, SELF, BESIDE = "the working folder", "the script's own path", "the script'
 # Unknown pieces that may be any number of words: items of an array, arguments, files that a pattern matches.
 ALL, BRACES, FILES = "[@]", "braces", "what files are there"
 OUTPUT = "the output of "
+_PRINTS = re.compile(re.escape(OUTPUT) + r"(?!\$\(\s*(?:seq|nproc)\b)")
 MANY = ("@", "*", BRACES, FILES)
 # The carriage return at the end of a line is none of bash's blanks, but no part of a word that anybody means.
 _BLANK_OR_NOT = re.compile(r"((?:[ \t\n]|\r(?=\n|\Z))+)|(?:[^ \t\n\r]|\r(?!\n|\Z))+")
@@ -450,6 +451,11 @@ def hidden_flags(word: Word, script: str) -> str:
     if word.pieces[0].unknown.endswith(ALL):
         return name
     return name if word.pieces[0].mode == EXPANDED and name in _filled(script) else ""
+
+
+def prints_words(piece: Piece) -> bool:
+    """Whether a piece is what a command prints, unquoted: any words, but for a command that only counts."""
+    return piece.mode == EXPANDED and _PRINTS.match(piece.unknown) is not None
 
 
 @lru_cache(maxsize=4)
