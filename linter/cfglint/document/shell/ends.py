@@ -14,11 +14,17 @@ if TYPE_CHECKING:
 
 # Behind a command: what ends it in the place of a line that continues it, and then a line of flags.
 _LOST = re.compile(
-    r"[\"']?[ \t]*(?:\\\n[ \t]*(?P<comment>#[^\n]*)|(?P<blank>\\[ \t]+)(?P<behind>#[^\n]*)?)\n"
-    r"(?:[ \t]*#[^\n]*\n)*[ \t]*(?P<first>--?[A-Za-z][\w.-]*|[+~]{0,2}\w+\.[\w.]+(?==))"
+    r"[\"']?[ \t]*(?:\\\n[ \t]*(?P<comment>#[^\n]*)|(?P<blank>\\[ \t]+)(?P<behind>#[^\n]*)?"
+    r"|(?P<empty>\\)\n[ \t]*)\n"
+    r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*(?P<first>--?[A-Za-z][\w.-]*|[+~]{0,2}\w+\.[\w.]+(?==))"
 )
 # The lines of a command, and comments between them.
-_MEANT = re.compile(r"(?:[^\n]*\\[ \t]*\n|[ \t]*#[^\n]*\n)*")
+_MEANT = re.compile(r"(?:[^\n]*\\[ \t]*\n|[ \t]*(?:#[^\n]*)?\n)*")
+_ENDS = {
+    "comment": "this comment",
+    "empty": "the empty line behind this backslash",
+    "blank": "the blank behind the backslash",
+}
 _SPARE = re.compile(r"(\\)[ \t]+(?=\n|\Z)")  # behind a command's last word
 _AS_ARGUMENT = "a blank behind a backslash"
 _COMMENT = re.compile(r"(?m)^[ \t]*#")
@@ -28,7 +34,7 @@ _FARTHEST = 200  # characters between two words of a command
 
 
 _KEPT = re.compile(r"\\(?P<behind>[ \t]+(?:#[^\n]*)?)?\Z")  # at the end of a line: what continues it
-_NOTE = re.compile(r"[ \t]*#[^\n]*\Z")
+_NOTE = re.compile(r"[ \t]*(?:#[^\n]*)?\Z")
 _WORD = re.compile(r"[ \t]*(?:--?[A-Za-z]|[+~]{0,2}\w+\.[\w.]+=)")
 
 
@@ -76,8 +82,8 @@ def _by_line(document: Document) -> Lost | None:
         cure = "Take out the blank and the comment"
     elif lost["comment"] and rest is not None and len(_COMMENT.findall(rest[0])) > 1:
         cure = "Take out the comments between its lines"
-    what = "comment" if lost["comment"] else "blank"
-    note = "this comment" if lost["comment"] else "the blank behind the backslash"
+    what = next(name for name in ("comment", "empty", "blank") if lost[name])
+    note = _ENDS[what]
     return Lost(note, *lost.span(what), lost["first"], cure)
 
 
