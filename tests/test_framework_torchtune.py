@@ -88,6 +88,17 @@ ADAMW = "_component_: torch.optim.AdamW, lr: 2e-5"
 TABLE = [
     # what the file is for
     ("full", FULL, {"task": "sft", "trains": True, "generates": False, "colocated": False, "lora_rank": 0}),
+    ("tensor parallel", FULL + "tensor_parallel_dim: 4\n", {"gpus.least": 4}),
+    (
+        "offload beside tensor parallelism",  # FSDP offloads, over two groups at least
+        FULL + "tensor_parallel_dim: 4\nfsdp_cpu_offload: true\n",
+        {"gpus.least": 8},
+    ),
+    (
+        "offload of replicas",
+        FULL + "tensor_parallel_dim: 2\ndata_parallel_replicate_dim: 4\nfsdp_cpu_offload: true\n",
+        {"gpus.least": 8},
+    ),
     ("lora", LORA, {"task": "sft", "lora_rank": 8, "lora.q": True, "lora.k": False, "lora.gate": False}),
     ("dpo", DPO, {"task": "dpo", "micro_batch_size": 2, "reference.present": False, "fused_loss": "none"}),
     ("full dpo", FULL_DPO, {"task": "dpo", "reference.present": True}),
