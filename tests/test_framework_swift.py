@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cfglint.cli import main
 from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -73,3 +74,15 @@ def test_a_checkpoint_that_is_quantized_already_is_small(pack):
         sizes.append(run.judged(subject)[0].values["weights.resident"])
     whole, small = (size if isinstance(size, (int, float)) else size.hi for size in sizes)
     assert small < 0.75 * whole
+
+
+def test_no_fused_loss_that_mixes_in_another_is_offered(tmp_path, capsys):
+    command = (
+        "swift {}--model Qwen/Qwen2.5-1.5B-Instruct --tuner_type lora --torch_dtype bfloat16 --max_length 4096 "
+        "--dataset some/data --truncation_strategy delete --per_device_train_batch_size 8\n"
+    )
+    teacher = "rlhf --rlhf_type gkd --teacher_model Qwen/Qwen2.5-3B-Instruct "
+    for words, offered in ((teacher, False), ("sft ", True)):
+        (tmp_path / "run.sh").write_text(command.format(words), encoding="utf-8")
+        main(["check", str(tmp_path), "--no-detect", "--gpu", "rtx-3090:1"])
+        assert ("use_liger_kernel" in capsys.readouterr().out) is offered, words
