@@ -78,8 +78,9 @@ def test_a_checkpoint_that_is_quantized_already_is_small(pack):
 
 def test_no_fused_loss_that_mixes_in_another_is_offered(tmp_path, capsys):
     command = (
-        "swift {}--model Qwen/Qwen2.5-1.5B-Instruct --tuner_type lora --torch_dtype bfloat16 --max_length 4096 "
-        "--dataset some/data --packing true --attn_impl flash_attn --per_device_train_batch_size 8\n"
+        "swift {}--model Qwen/Qwen2.5-1.5B-Instruct --tuner_type lora --torch_dtype bfloat16 "
+        "--max_length 4096 --dataset some/data --packing true "
+        "--attn_impl flash_attn --per_device_train_batch_size 8\n"
     )
     teacher = "rlhf --rlhf_type gkd --teacher_model Qwen/Qwen2.5-3B-Instruct "
     for words, offered in ((teacher, False), ("sft ", True)):
