@@ -16,6 +16,7 @@ from cfglint.document.absent import is_absent
 from cfglint.document.layers import BY_SET, Layers, Source, Trouble, Way, read_override
 from cfglint.document.reading import Library, read_text, same, sections
 from cfglint.document.scalars import OMEGACONF, resolve
+from cfglint.document.shell.processes import text_at
 from cfglint.document.shell.substituted import ends_of
 from cfglint.document.tree import (
     SCRIPTS,
@@ -104,7 +105,7 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
         sought = isinstance(node, HydraRef)
         if (sought and way.composes != "hydra") or node.text.endswith(SCRIPTS):
             continue  # a script is no config
-        names = node.places if isinstance(node, HydraRef) else (node.text,)
+        names = node.places if isinstance(node, HydraRef) else _names_of(document, node)
         file = _first(document, library, names)
         if file is None:
             if sought and _comes_along(node, way):
@@ -135,6 +136,16 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
     if way.composes == "hydra" and all(isinstance(node, HydraRef) for node in document.over):
         layers.beneath = beneath
     return layers
+
+
+def _names_of(document: Document, node: Scalar) -> tuple[str, ...]:
+    """Return what a config may be called that a command names: ``tune run`` takes names of torchtune's own.
+
+    See torchtune/_cli/run.py: _get_config, torchtune/_recipe_registry.py.
+    """
+    if text_at(document.root, "launch", "suite") != "torchtune" or node.text.endswith((".yaml", ".yml")):
+        return (node.text,)
+    return node.text, f"recipes/configs/{node.text}.yaml"
 
 
 def _mesh(layers: Layers, document: Document, library: Library | None, source: Source) -> Mapping | None:

@@ -77,6 +77,9 @@ class Job(Record):
     def add_up(self) -> None:
         """Work out GPUs in all from those of a node or a task, or those of a node from all."""
         nodes, tasks, each = (self.count(name) for name in ("nodes", "tasks", "gpus_per_task"))
+        on_each = self.count("tasks_per_node")
+        if tasks is None and on_each and (nodes is not None or not self.spread):
+            tasks = on_each * (nodes or 1)
         if self.figures.keys().isdisjoint(("gpus", "gpus_per_node")) and tasks and each:
             self.say("gpus", tasks * each, *self.figures["gpus_per_task"][1:])
         per_node, total = self.count("gpus_per_node"), self.count("gpus")

@@ -35,7 +35,7 @@ _STEP = re.compile(
     r"(?P<flag>--gres=gpu|--gpus-per-(?:node|task))[:=](?:[A-Za-z][\w.-]*:)?(?P<number>[0-9]{1,3})"
 )
 _ASKS = re.compile(r"#SBATCH|num_nodes:\Z")  # Slurm's, and SkyPilot's number of machines
-_FIGURES = ("nodes", "gpus_per_node", "tasks_per_node", "gpus", "tasks")
+_FIGURES = ("nodes", "gpus_per_node", "gpus_per_task", "tasks_per_node", "gpus", "tasks")
 
 
 def with_job(
@@ -104,6 +104,7 @@ def _edits(
     news = {
         "nodes": new_nodes,
         "gpus_per_node": new_own,
+        "gpus_per_task": new_own if job.count("gpus_per_task") == own else None,
         "tasks_per_node": new_own if job.count("tasks_per_node") == own else None,
         "gpus": new_nodes * new_own,
         "tasks": {job.count("gpus"): new_nodes * new_own, nodes: new_nodes}.get(job.count("tasks")),
