@@ -26,6 +26,7 @@ _MERGED = "[{$"  # what is merged with what is there, or is not known
 _OWN, _ALIKE = "hydra", 0.9
 _MOST = 2  # keys of the same name that are told
 ADDED, ABSENT = "added", "absent"
+HAS = "It has "  # in front of the keys of the same name that a config has
 
 
 class Refused(Value):
@@ -53,7 +54,7 @@ def refused_overrides(document: Document, layers: Layers | None) -> list[Refused
 
 def _refused(document: Document, base: Node) -> Iterator[Refused]:
     new: list[tuple[str, ...]] = []
-    said = _said(document)
+    known = said(document)
     for word in document.words:
         match = _OVERRIDE.match(word.spelled) if word.start >= 0 else None
         if match is None:
@@ -70,9 +71,9 @@ def _refused(document: Document, base: Node) -> Iterator[Refused]:
         elif not signs and _is_absent(base, path):
             others = [spelled for spelled in _leaves(base) if spelled.rpartition(".")[2] == path[-1]]
             alike = [each for each in others if each.partition(".")[0] == path[0]] or others
-            told = f"It has {' and '.join(alike)}" if 0 < len(alike) <= _MOST else ""
+            told = f"{HAS}{' and '.join(alike)}" if 0 < len(alike) <= _MOST else ""
             beside = [each for each in _leaves(base) if each.rpartition(".")[0] == key.rpartition(".")[0]]
-            near = nearest(key, [each for each in beside if each not in said], most=1, cutoff=_ALIKE)
+            near = nearest(key, [each for each in beside if each not in known], most=1, cutoff=_ALIKE)
             below = any(each.startswith(f"{key.rpartition('.')[0]}.") for each in others)
             yield Refused(key, ABSENT, *place, f"Is {near[0]} meant?" if near and not below else told)
         if signs:
@@ -81,14 +82,14 @@ def _refused(document: Document, base: Node) -> Iterator[Refused]:
 
 def said_again(document: Document, key: str) -> str:
     """Return the key of the same name, deeper in the same section, that a command sets to the same value."""
-    said = _said(document)
+    spelled = said(document)
     section, _, name = key.rpartition(".")
-    others = [each for each in said if each.startswith(f"{section}.") and each.endswith(f".{name}")]
-    same = [each for each in others if each != key and said[each] == said.get(key)]
+    others = [each for each in spelled if each.startswith(f"{section}.") and each.endswith(f".{name}")]
+    same = [each for each in others if each != key and spelled[each] == spelled.get(key)]
     return same[0] if len(same) == 1 else ""
 
 
-def _said(document: Document) -> dict[str, str]:
+def said(document: Document) -> dict[str, str]:
     """Return the keys that a command sets, each with its value as it is spelled."""
     matches = [(_OVERRIDE.match(word.spelled), word.spelled) for word in document.words]
     return {match[2]: spelled[match.end(2) + 1 :] for match, spelled in matches if match is not None}

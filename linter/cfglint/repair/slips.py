@@ -11,7 +11,7 @@ import re
 from itertools import pairwise
 
 from cfglint.document.json import trailing_commas
-from cfglint.document.overrides import ADDED, said_again
+from cfglint.document.overrides import ADDED, HAS, said, said_again
 from cfglint.document.python.values import Literal
 from cfglint.document.removal import joined, remove_keys
 from cfglint.document.shell.ends import rejoined
@@ -34,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cfglint.document.tree import Scalar
+    from cfglint.document.tree import Document, Scalar
     from cfglint.engine.find import Found
     from cfglint.engine.subject import Judged
     from cfglint.repair.solve import Solver
@@ -343,6 +343,9 @@ def _override(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | N
     start = place[0]
     if each is None:
         return None
+    moved = next((fix for one in listed if (fix := _moved(trials, judged, one, each)) is not None), None)
+    if moved is not None:
+        return moved
     path, effect = tuple(each.key.split(".")), ""
     edits: tuple[Edit, ...] | None = (Edit(start, start + 1, ""),)
     title, applies = f"write {each.key} without its +", "safe"  # no run has started with it
@@ -364,6 +367,60 @@ def _override(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | N
     notes = (f"cfglint: Hydra refused it ({_HYDRAS})",) * len(edits)
     risk = "none" if applies == "safe" else "optimization"
     return Fix(0, title, edits, applicability=applies, effect=effect, risk=risk, notes=notes)
+
+
+def _moved(trials: Trials, judged: Judged, one: Mistake, about: Mistake) -> Fix | None:
+    """Return what sets the one key of an override's name that its config has, with which Hydra takes another.
+
+    A choice of Hydra's may bring the keys that others set.
+    """
+    new = _meant_elsewhere(trials.subject.document, one)
+    edits = (Edit(one.start, one.end, new),)
+    after = next((a for a in (new and trials.judged_after(edits)) or () if a.target == judged.target), None)
+    layers = None if after is None else after.subject.view.layers
+    if after is None or layers is None or layers.unread or layers.troubles or _breaks(trials, judged, after):
+        return None
+    left = {each.key for each in after.values[_OVERRIDES]}  # type: ignore[attr-defined]
+    known = {each.key for each in judged.values[_OVERRIDES]}  # type: ignore[attr-defined]
+    if not left < known or {one.key, about.key} & left:
+        return None
+    others = len(known - left) - 1
+    more = f"; with it come the keys of {others} other override{'s' * (others > 1)}" if others else ""
+    return Fix(
+        0,
+        f"set {new} in place of {one.key}",
+        edits,
+        applicability="unsafe",
+        effect=f"the config has a key of that name there alone{more}",
+        risk="optimization",
+        notes=(f"cfglint: Hydra refused it ({_HYDRAS})",),
+    )
+
+
+def _meant_elsewhere(document: Document, one: Mistake) -> str:
+    """Return the one key of an override's name that a config has, where it may be meant; empty for none.
+
+    It stands above or below the override's own section: in another part of a config it is another setting.
+    """
+    section, _, name = one.key.rpartition(".")
+    new = one.note.removeprefix(HAS) if one.note.startswith(HAS) else ""
+    there = new.rpartition(".")[0]
+    nested = not there or f"{section}.".startswith(f"{there}.") or there.startswith(f"{section}.")
+    if one.kind == ADDED or " and " in new or not nested or new in said(document):
+        return ""
+    if document.reads_at is not None and document.reads_at(section.rpartition(".")[2], name):
+        return ""  # the program asks for it where it stands
+    return new if document.file.text[one.start : one.end] == one.key else ""
+
+
+def _breaks(trials: Trials, judged: Judged, after: Judged) -> bool:
+    """Whether a rule about anything but memory is an error that it was not before."""
+    before = trials.base(judged).before
+    return any(
+        verdict.truth is False and verdict.rule.level == "error" and not verdict.rule.code.startswith("MEM")
+        and (verdict.rule.code not in before or before[verdict.rule.code].truth is not False)
+        for verdict in after.verdicts
+    )  # fmt: skip
 
 
 def _number(solver: Solver, judged: Judged, mistake: Mistake) -> Fix | None:
