@@ -61,6 +61,16 @@ def _values(**given: object) -> Any:
         ({"gpu__count": 8}, ""),
         ({"model__params": None}, ""),
         (
+            {
+                "offload_params": True,
+                "generates": True,
+                "rollout_gpus": 2,
+                "engine__quantized": False,
+                "rollout_dtype": "fp8",
+            },
+            "70.6B weights take 66 GiB in 8 bits, and 2 GPUs have 48 GiB together",
+        ),
+        (
             {"trains": False, "engine__bits": 8},
             "70.6B weights take 66 GiB in 8 bits, and 2 GPUs have 48 GiB together",
         ),

@@ -137,7 +137,9 @@ def _bytes_served(values: Values) -> float | None:
         return None
     if bits is not None and bits[0] > 0:
         return bits[0] / _BITS
-    return _HALF if values["engine.quantized"] is False and values["rollout_dtype"] in _SIXTEEN else None
+    if values["engine.quantized"] is not False:
+        return None
+    return 1.0 if values["rollout_dtype"] == "fp8" else _HALF if values["rollout_dtype"] in _SIXTEEN else None
 
 
 def _bytes_of_states(values: Values) -> float:

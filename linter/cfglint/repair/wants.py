@@ -136,11 +136,13 @@ class Wants(Record):
 
     def _of_other_gpus(self, group: Group, judged: Judged) -> tuple[list[Fix], str] | None:
         """Return other hardware for what asks for far more GPUs, or has fewer share too long a sequence."""
+        from cfglint.repair.vain import in_vain
+
         asked, repair = asked_of(judged), self.repairs.of(group.code, judged)
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
         if asked and any(is_of_number(self.solver.trials, goal, asked) for goal in here):
             found = self._elsewhere(judged, here) or as_many(judged, asked)
-            return found, too_few(judged, asked)
+            return found, in_vain(self.solver, group, laid=False, states=True) or too_few(judged, asked)
         told = _too_long(self.solver, repair, judged) if repair is not None else ""
         return (self._elsewhere(judged, here), told) if told else None
 
