@@ -32,7 +32,7 @@ from cfglint.repair.trials import MEMORY, to_mend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged, Subject
@@ -187,7 +187,7 @@ class Market(Record):
         shapes = [(count, nodes) for count, nodes in shapes if count <= max(_NODE, own)]
         for name, usd in sheet.items():
             gpu = gpu_named(name)
-            if gpu.vendor == vendor and self._is_no_step_down(gpu, slower):
+            if gpu.vendor == vendor and self.is_no_step_down(gpu, slower=slower):
                 offers += [(usd * count * nodes, gpu, count, nodes) for count, nodes in shapes]
         own *= int(there) if is_number(there) else 1
         own_price = sheet.get(str(values.given.get("gpu.model")), 0) * own
@@ -212,7 +212,7 @@ class Market(Record):
         values = self.judged.values
         return values["launched.placed"] is True or values["trains"] is False
 
-    def _is_no_step_down(self, gpu: Gpu, slower: bool) -> bool:
+    def is_no_step_down(self, gpu: Gpu, *, slower: bool = False) -> bool:
         """Whether a GPU is the present one, or has as much memory and, unless ``slower``, the speed."""
         given = self.judged.values.given
         if gpu.name == given.get("gpu.model"):
@@ -264,6 +264,15 @@ class Market(Record):
             return None
         own = self._own(gpu, count) if nodes == 1 else ""
         return Place(name, hourly, memory, price, told, amid=amid, host=host, may=may, own=own)
+
+    def values_on(self, gpu: Gpu, count: int, moves: Mapping[str, object]) -> Values:
+        """Return what holds on a machine with so many GPUs, with some facts moved."""
+        return self.trials.values(self.judged, {**self._facts(gpu, count, 1), **moves})
+
+    def memory_on(self, gpu: Gpu, count: int, moves: Mapping[str, object], *, may: bool) -> Memory | None:
+        """Return what a job needs there; None where it does not fit, or may not."""
+        values = self.values_on(gpu, count, moves)
+        return None if _is_over(values, may=may) or _host_lacks(values) else self._memory(values, may=may)
 
     def _own(self, gpu: Gpu, count: int) -> str:
         """Say which of the GPUs of the machine a place is; nothing where it is not some of them."""

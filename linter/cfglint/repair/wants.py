@@ -23,6 +23,7 @@ from cfglint.repair.shared import too_long
 from cfglint.repair.shortage import moved_besides
 from cfglint.repair.sized import hosted, sent_away, ways_away
 from cfglint.repair.stranded import BY_HAND, nowhere, stranded_told
+from cfglint.repair.template import shared_at_launch
 from cfglint.repair.tighter import anyhow, furthest, tightened
 from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY
@@ -385,6 +386,8 @@ class Wants(Record):
             own = any(place.own for place in places)
             one = None if own else one_here(self.solver.trials, judged, goals)
             found.insert(0, one or mended_elsewhere(market, judged.subject, places))
+            if all(goal.code.startswith(MEMORY) for goal in goals):
+                found.append(shared_at_launch(self.solver, market, judged))
         self._elsewheres[key] = [fix for fix in found if fix is not None]
         return list(self._elsewheres[key])
 
