@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from cfglint.cli import main
 from cfglint.document.reading import Library, read
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.repair.attach import attach
 from found import found_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GALORE = """
 model_name_or_path: Qwen/Qwen2.5-7B
@@ -168,6 +174,63 @@ def test_errors_that_stop_a_job_together_are_mended_together() -> None:
     assert fixes[1] is not None
     assert fixes[0].edits == fixes[1].edits
     assert "tensor_parallel_degree to 4" in fixes[0].title
+
+
+BASE = """
+from torchtitan.components.optimizer import default_adamw
+from torchtitan.config import TrainingConfig
+from torchtitan.distributed.activation_checkpoint import FullAC
+from torchtitan.models.llama3 import model_registry
+from torchtitan.trainer import Trainer
+
+
+def own_llama() -> Trainer.Config:
+    return Trainer.Config(
+        model_spec=model_registry("8B"),
+        optimizer=default_adamw(lr=2e-4),
+        training=TrainingConfig(
+            num_tokens_per_microbatch_per_dp_rank=8192, max_context_length=8192, disable_cuda_graphs=True
+        ),
+        activation_checkpoint=FullAC.Config(),
+    )
+"""
+CAPTURED = """
+
+def captured() -> Trainer.Config:
+    config = own_llama()
+    config.training.disable_cuda_graphs = {off}
+    return config
+"""
+IMPORTS = """
+from own.config_registry import own_llama
+from torchtitan.trainer import Trainer
+"""
+
+
+@pytest.mark.parametrize("off", [False, True])
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_breaks_a_config_that_builds_on_it_is_not_offered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], off: bool, apart: bool
+) -> None:
+    built = CAPTURED.format(off=off)
+    for folder in ("own", "graphs"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").touch()
+    (tmp_path / "pyproject.toml").touch()
+    own = tmp_path / "own" / "config_registry.py"
+    own.write_text(BASE if apart else BASE + built, encoding="utf-8")
+    if apart:
+        (tmp_path / "graphs" / "config_registry.py").write_text(IMPORTS + built, encoding="utf-8")
+    main(["check", str(own), "--no-detect", "--gpu", "l40s:2", "--verbose"])
+    told = capsys.readouterr().out.partition("MEM105")[2]
+    assert ("fix (safe)" in told) is off
+    assert ("enable_cpu_offload to true" in told) is (off or apart)
+    if apart and not off:
+        assert "fix (unsafe)" in told
+        assert (
+            "PAR297 (torchtitan-config-graphs-and-offload) would break for captured, which builds on it"
+            in told
+        )
 
 
 FACTORY = """

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from cfglint.record import Record
+from cfglint.record import Record, replace
 from cfglint.repair.together import in_exchange
 from cfglint.repair.tracks import worse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import TypeAlias
 
     from cfglint.engine.subject import Judged
@@ -35,6 +36,12 @@ class Repair(Record):
     goals: tuple[Goal, ...] = ()
     patch: Patch | None = None
     only: Judged | None = None
+
+    def telling(self, effects: Sequence[str], risk: str) -> Repair:
+        """Return the repair with more effects, and what they put at risk."""
+        last = self.options[-1]
+        last = replace(last, risk=worse(last.risk, risk), effects=[*last.effects, *effects])
+        return replace(self, options=(*self.options[:-1], last))
 
     @property
     def cost(self) -> float:

@@ -426,7 +426,8 @@ def _aside(solver: Solver, group: Group, way: Repair) -> str:
     judged, facts = group.goals[0].judged, combined(way.options) or {}
     patch, several = solver.writer(judged).patch(way.written), any(one.several for one in way.options)
     if several and patch and (told := solver.trials.broken_beside(patch.edits)):
-        return told
+        returned = judged.subject.document.sites is not None  # by a function
+        return f"{told}; a flag at the launch sets it for this config alone" if returned else told
     after = solver.trials.values(judged, facts)
     standing = [
         verdict.rule.code

@@ -27,6 +27,7 @@ from cfglint.repair.relax import beside, cut
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import CHEAPER, LIMIT, SAFE_LIMIT, Search
 from cfglint.repair.single import nearest
+from cfglint.repair.sparing import are_spared
 from cfglint.repair.together import combined, distinct
 from cfglint.repair.tracks import worse
 from cfglint.repair.trials import MEMORY, Goal, Group, Trials, on_some_numbers, to_mend
@@ -311,35 +312,34 @@ class Solver(Record):
     def written(self, repair: Repair, goals: Sequence[Goal]) -> Repair | None:
         """Return a repair with what reaches the goals: written and proven; None where the proof fails."""
         only = self.watched[0] if 0 < len(self.watched) < len(self.trials.judgements) else None
-        writable = all(option.writable for option in repair.options)
-        plain = self.writer(goals[0].judged).patch(repair.written) if writable else None
+        writer = self.writer(goals[0].judged)
+        plain = writer.patch(repair.written) if all(each.writable for each in repair.options) else None
         patch, repair = with_job(plain, repair, self.watched, self.trials)
         sure, refused = repair.sure, ""
         if patch is not None:
+            trials, edits = self.trials, patch.edits
             removes = any(change.removed for change in patch.changes)
             mended = {(goal.judged, goal.code) for goal in goals if not goal.held}
-            proven = partial(self.trials.proven, mended, self.watched, patch.edits, removes=removes)
+            proven = partial(trials.proven, mended, self.watched, edits, removes=removes)
             if not proven(sure=repair.sure):
                 return None
             facts = combined(repair.options) or {}
-            own = (name for each in repair.options for name in (each.knob, *each.exchanged))
-            asked = {name: facts[name] for name in own if name in facts}
-            reads = self.trials.reads(asked, self.watched, patch.edits)
-            if not reads or (removes and not self.trials.recognised(patch.edits)):
-                return None
-            if any(option.several for option in repair.options) and not self.trials.spares(patch.edits):
+            own = {name for each in repair.options for name in (each.knob, *each.exchanged)} & set(facts)
+            if not trials.reads({name: facts[name] for name in own}, self.watched, edits) or (
+                removes and not trials.recognised(edits)
+            ):
                 return None
             sure = sure or proven(sure=True)
-            refused = refused_by(self.trials, patch.edits, self.watched)
+            refused = refused_by(trials, edits, self.watched) or trials.broken_elsewhere(edits)
+        if not are_spared(self.trials, writer, repair, patch):
+            return None
         memory = any(goal.code.startswith("MEM") and goal.compiled.level == "error" for goal in goals)
-        sure = sure and not any(self._blind(repair, judged, memory=memory) for judged in self.watched)
+        sure = sure and not any(self._blind(repair, each, memory=memory) for each in self.watched)
         left = left_of(repair, patch, self.watched, self.trials, self.writer)
         alone, results = waits_for_others(repair, goals), self._results(repair)
         if said := [*filter(None, (left, alone, refused))]:
-            sure, last = sure and not (left or alone), repair.options[-1]
-            risk = worse(last.risk, "optimization") if alone or refused else last.risk
-            told = replace(last, risk=risk, effects=[*last.effects, *said])
-            repair = replace(repair, options=(*repair.options[:-1], told))
+            sure = sure and not (left or alone)
+            repair = repair.telling(said, risk="optimization" if alone or refused else "none")
         return replace(repair, goals=tuple(goals), patch=patch, only=only, results=results, sure=sure)
 
     def _blind(self, repair: Repair, judged: Judged, *, memory: bool) -> bool:

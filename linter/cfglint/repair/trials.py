@@ -308,6 +308,10 @@ class Trials(Record):
         """Say what edits break in another document of the file that held; nothing where they do not."""
         return aside.told(self.run, self.subject.document, edits)
 
+    def broken_elsewhere(self, edits: tuple[Edit, ...]) -> str:
+        """Say what edits break in a config of another file that builds on this one."""
+        return aside.told_elsewhere(self.run, self.subject.document, edits)
+
     def recognised(self, edits: tuple[Edit, ...]) -> bool:
         """Whether a document without some keys is still known to be its framework's."""
         again = edited(self.subject.document, edits)
