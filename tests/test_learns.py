@@ -18,6 +18,7 @@ from cfglint.document.python.learns import (
     starves_unless_quantized,
     sums_losses,
     takes_sizes,
+    takes_whole_groups_served,
 )
 from cfglint.document.python.megatron import clamps_sizes
 from cfglint.document.python.modules import Modules
@@ -459,3 +460,29 @@ def test_adapters_around_a_model_whose_layers_are_recomputed(text, starves, unus
 def test_whose_a_batch_of_an_engine_is(text: str, says: bool, takes: bool) -> None:
     program = _program(text)
     assert (says_sizes(program, _alone()), takes_sizes(program, _alone())) == (says, takes)
+
+
+_SERVED = """
+from vllm import LLM
+
+
+class VLLMTrainer:
+    def __init__(self, args):
+        self.num_generations = args.num_generations
+        num_processes = self.accelerator.num_processes
+        at_once = args.per_device_train_batch_size * num_processes
+        whole = [
+            n
+            for n in range(2, at_once + 1)
+            if (at_once) % n == 0
+        ]
+
+        if self.num_generations not in whole:
+            raise ValueError("no whole groups")
+"""
+
+
+def test_a_trainer_with_an_engine_takes_whole_groups():
+    assert takes_whole_groups_served(_program(_SERVED), _alone())
+    assert not takes_whole_groups_served(_program(_SERVED.replace("not in whole", "is None")), _alone())
+    assert not takes_whole_groups_served(_program(_SERVED.replace("from vllm import LLM", "")), _alone())

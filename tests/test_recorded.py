@@ -21,6 +21,14 @@ _SETTINGS = "model: Qwen/Qwen3-8B\ngpu_memory_utilization: 0.9\n"
         (_SETTINGS + "max_tokens_per_second: 100\n", False),  # somebody asks for it
         (_SETTINGS + "throughput: true\n", False),
         ("- 1\n", False),
+        (
+            "".join(
+                f"{key}: the value of this setting in a run\n" for key in ("lr", "bf16", "seed", "dtype")
+            ),
+            True,
+        ),
+        ("".join(f"{key}: 学習率です\n" for key in ("lr", "bf16", "seed", "dtype")), True),
+        ("system: you are a helpful assistant of a shop\nlr: 1e-5\nbf16: true\nseed: 1\n", False),
     ],
 )
 def test_what_was_measured_is_a_record(text, recorded):

@@ -1,4 +1,4 @@
-"""Whether a file is what a run left behind: settings beside what was measured. It starts nothing."""
+"""Whether a file with names of settings starts nothing: what a run left behind, and what explains them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,24 @@ _MEASURED = re.compile(
 )
 _NUMBER = re.compile(r"-?\d+\.\d{2,}(?:[eE][-+]?\d+)?")
 _FEW = 3  # of a list's entries that are looked at
+_PROSE = re.compile(r"(?s)(?=.{20})(?:[^\n]*\s\S+){3}|.*[\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3].*")
+_TEXTS = 4  # of them, more than half of all, make a file one of words about settings
 
 
 def is_recorded(root: Node | None) -> bool:
-    """Whether a document is a record of a run: a tracker's, or one with what was measured."""
+    """Whether a document starts nothing: a tracker's, one with what was measured, or texts about settings."""
     if not isinstance(root, Mapping):
         return False
-    if not _LOGGED.isdisjoint(root.entries):
+    if not _LOGGED.isdisjoint(root.entries) or _explains(root):
         return True
     return any(_measures(one) for one in (root, *_within(root)))
+
+
+def _explains(root: Mapping) -> bool:
+    """Whether most values are sentences, as where an interface explains its fields."""
+    texts = [entry.value.text for entry in root.entries.values() if isinstance(entry.value, Scalar)]
+    told = sum(1 for text in texts if _PROSE.match(text[:200]))
+    return told >= _TEXTS and 2 * told > len(root.entries)
 
 
 def _within(root: Mapping) -> Iterator[Mapping]:

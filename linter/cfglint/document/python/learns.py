@@ -121,7 +121,7 @@ _WORLD = re.compile(r"\b(\w+)\s*=\s*(?:torch\.)?dist(?:ributed)?\.(?:get_rank|ge
 _MICRO = r"args\.per_device_train_batch_size"
 _BOTH = rf"{_MICRO}\s*\*\s*num_processes|num_processes\s*\*\s*{_MICRO}"
 _WHOLE = re.compile(
-    rf"\b(\w+)\s*=\s*(?:{_BOTH})\s+(\w+)\s*=[^\n]*\bin range\([^\n]*\bif \(?\1\)?\s*%[^\n]*\s+"
+    rf"\b(\w+)\s*=\s*(?:{_BOTH})\s+(\w+)\s*=\s*\[[^\]]*\bin range\([^\]]*\bif \(?\1\)?\s*%[^\]]*\]\s+"
     r"if self\.num_generations not in \2:\s+raise ValueError\("
 )
 # One that makes all answers of each of its prompts in the process that has them, beside a reference.
@@ -313,6 +313,11 @@ def takes_whole_groups_alone(program: File, project: Modules) -> bool:
     return _all_whole(text for _, text in _texts(program, project) if not _SAMPLER.search(text))
 
 
+def takes_whole_groups_served(program: File, project: Modules) -> bool:
+    """Whether its trainers with an engine do so, whatever those without one do."""
+    return _all_whole(text for _, text in _texts(program, project) if _SAMPLER.search(text))
+
+
 def _all_whole(texts: Iterable[str]) -> bool:
     grouped = [text for text in texts if _GROUPS.search(text)]
     return bool(grouped) and all(map(_WHOLE.search, grouped))
@@ -343,6 +348,7 @@ ASKED = {  # of a program and its modules, each once
     "averages_micro": averages_micro,
     "whole_groups": takes_whole_groups,
     "whole_groups_alone": takes_whole_groups_alone,
+    "whole_groups_served": takes_whole_groups_served,
     "repeats_prompts": repeats_prompts,
     "counts_micro": counts_micro,
     "says_passes": says_passes,
