@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cfglint.cli import main
 from cfglint.document.reading import read, read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -136,3 +137,16 @@ def test_recognised_in_the_corpus(pack: Pack) -> None:
         names = [s.framework for s in subjects]
         trains = "llamafactory" in path.parts and b"do_train" in data
         assert ("llamafactory" in names) == trains, path
+
+
+def test_experts_need_more_gpus_than_the_stages(tmp_path, capsys):
+    config = (
+        "model_name_or_path: Qwen/Qwen3-30B-A3B\nstage: sft\ndo_train: true\nfinetuning_type: full\ndataset: alpaca\n"
+        "template: qwen3\ncutoff_len: 2048\nbf16: true\noutput_dir: out\nper_device_train_batch_size: 1\n"
+        "tensor_model_parallel_size: {}\npipeline_model_parallel_size: 2\nexpert_model_parallel_size: {}\n"
+        "use_distributed_optimizer: true\nrecompute_granularity: full\n"
+    )
+    for tensor, expert, gpus in ((1, 4, 8), (1, 2, 4), (4, 2, 8), (2, 1, 4)):
+        (tmp_path / "run.yaml").write_text(config.format(tensor, expert), encoding="utf-8")
+        main(["check", str(tmp_path), "--no-detect", "--gpu", "rtx-4090"])
+        assert f"on {gpus} GPUs; nothing says how many" in capsys.readouterr().out, (tensor, expert)
