@@ -141,9 +141,10 @@ def test_recognised_in_the_corpus(pack: Pack) -> None:
 
 def test_experts_need_more_gpus_than_the_stages(tmp_path, capsys):
     config = (
-        "model_name_or_path: Qwen/Qwen3-30B-A3B\nstage: sft\ndo_train: true\nfinetuning_type: full\ndataset: alpaca\n"
-        "template: qwen3\ncutoff_len: 2048\nbf16: true\noutput_dir: out\nper_device_train_batch_size: 1\n"
-        "tensor_model_parallel_size: {}\npipeline_model_parallel_size: 2\nexpert_model_parallel_size: {}\n"
+        "model_name_or_path: Qwen/Qwen3-30B-A3B\nstage: sft\ndo_train: true\nfinetuning_type: full\n"
+        "dataset: alpaca\ntemplate: qwen3\ncutoff_len: 2048\nbf16: true\noutput_dir: out\n"
+        "per_device_train_batch_size: 1\ntensor_model_parallel_size: {}\n"
+        "pipeline_model_parallel_size: 2\nexpert_model_parallel_size: {}\n"
         "use_distributed_optimizer: true\nrecompute_granularity: full\n"
     )
     for tensor, expert, gpus in ((1, 4, 8), (1, 2, 4), (4, 2, 8), (2, 1, 4)):
