@@ -191,7 +191,10 @@ def _farthest(search: Search, tracks: Sequence[Track]) -> tuple[Option, ...]:
 def _no_farther(
     solver: Solver, search: Search, tracks: Sequence[Track], options: tuple[Option, ...]
 ) -> tuple[Option, ...]:
-    """Return moves to the ends of tracks, each at the first place from which on it takes nothing more off."""
+    """Return moves to the ends of tracks, each at the first place from which on it takes nothing more off.
+
+    Or next to nothing, where a step takes much longer farther on, and that is not enough either.
+    """
 
     def needs(moved: Sequence[Option]) -> tuple[float, ...]:
         known = _estimate(solver, search.goals[0].judged, combined(moved) or {})
@@ -203,12 +206,16 @@ def _no_farther(
         track = next((each for each in tracks if each.option(len(each) - 1) is end), None)
         places = range(len(track) - 1) if track is not None else ()
 
-        def enough(i: int, others: tuple[Option, ...] = others, track: Track | None = track) -> bool:
+        def enough(
+            i: int, others: tuple[Option, ...] = others, track: Track | None = track, end: Option = end
+        ) -> bool:
             option = track.option(i) if track is not None else None
             if option is None:
                 return False
             here = needs((*others, option))
-            return len(here) == len(least) and all(a <= b + _NOISE for a, b in zip(here, least, strict=True))
+            dear = end.cost - option.cost > _CHEAP and least[0] > 0
+            slack = _WORTH if dear else _NOISE
+            return len(here) == len(least) and all(a <= b + slack for a, b in zip(here, least, strict=True))
 
         i = bisect_left(places, True, key=enough)
         if track is not None and (nearest := track.option(i)) is not None:
