@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _FLAG = re.compile(r"--([A-Za-z][\w.-]*)")
 _ENDS = re.compile(r"[\\|;&]")
+_VARIABLE = re.compile(r"""(?:[ \t]|\\\r?\n)*["']?[$`]""")  # behind a flag, which may be empty
 # What is trained, and on what: without it, a program takes its defaults, which makes it another job.
 _DATA = re.compile(
     r"(?:.*_)?(?:data|dataset|datasets|corpus|mixer)(?:_.*)?"
@@ -84,7 +85,11 @@ def strange_flags(document: Document, library: Library) -> list[Strange]:
         either = [meant, *_tails(name, alike - {meant})] if meant else []
         if len(either) > 1:  # --micro_batch_size: --microbatch_size, or --batch_size?
             meant = ""
-        job, moved = ("", either) if either else (_job(name, sure, sure - free), _moved(name, alike))
+        switch = value is None and not _VARIABLE.match(
+            document.file.text, word.end
+        )  # and so it names nothing
+        job = "" if either or switch else _job(name, sure, sure - free)
+        moved = either or _moved(name, alike)
         if len(moved) == 1 and not job:
             meant = moved[0]
         elif moved and not job:
