@@ -267,6 +267,12 @@ def test_what_a_command_launches(script, launcher, program, processes):
         # torch_xla's own processes, on no GPU
         "export PJRT_DEVICE=TPU\npython train.py --a 1",
         "PJRT_DEVICE=TPU python train.py --a 1",
+        "export PJRT_DEVICE=NEURON\ntorchrun --nproc_per_node 32 train.py --a 1",
+        "export NEURON_RT_NUM_CORES=32\ntorchrun --nproc_per_node 32 train.py --a 1",
+        "NEURON_CC_FLAGS=--cache_dir=/c torchrun --nproc_per_node 32 train.py --a 1",
+        "env NEURON_RT_VISIBLE_CORES=0-3 python train.py --a 1",
+        'NEURON_CC_FLAGS="$NEURON_CC_FLAGS -O1"\nexport NEURON_CC_FLAGS\ntorchrun train.py --a 1',
+        "neuron_parallel_compile torchrun --nproc_per_node 32 train.py --a 1",
     ],
 )
 def test_what_launches_nothing_is_no_document(script):

@@ -19,7 +19,6 @@ from cfglint.document.shell.processes import (
     PIXELS,
     UNSTARTED,
     VISIBLE,
-    XLA,
     Beside,
     Counts,
     factor,
@@ -28,6 +27,7 @@ from cfglint.document.shell.processes import (
     is_ranked,
     least_gpus,
     machines,
+    on_no_gpu,
     product,
     tell_beside,
     text_at,
@@ -106,7 +106,7 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
         if start is None or start.only_tells():
             continue
         reader = _Reader(text, command, start)
-        if text_at(reader.variable(XLA)) == "TPU":
+        if on_no_gpu(reader.variable, command):
             continue
         root = reader.root
         document = Document(root.start, max(command.end, root.start), root)

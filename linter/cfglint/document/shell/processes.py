@@ -8,7 +8,9 @@ from cfglint.text import small_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from cfglint.document.shell.words import Command
 
 
 class Counts(Value):
@@ -52,12 +54,17 @@ COUNTS = {
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 PIXELS = "MAX_PIXELS"
-XLA = "PJRT_DEVICE"  # what torch_xla computes on (torch_xla/runtime.py: device_type)
+_XLA = "PJRT_DEVICE"  # what torch_xla computes on (torch_xla/runtime.py: device_type)
+_NO_GPUS = ("TPU", "NEURON")
+# What AWS Neuron's runtime and compiler read (aws-neuron-sdk @v2.28.0: nrt-configurable-parameters.rst), and
+# what compiles a command's graphs before it runs (pytorch-neuron-programming-guide.rst).
+_NEURON = ("NEURON_RT_", "NEURON_CC_FLAGS", "NEURON_LOGICAL_NC_CONFIG")
+_NEURON_COMPILES = "neuron_parallel_compile"
 # Variables in which a launcher finds numbers, or the program its GPUs and the size of its pictures.
 ENVIRONMENT = (
     VISIBLE,
     PIXELS,
-    XLA,
+    _XLA,
     *dict.fromkeys(
         name
         for counts in COUNTS.values()
@@ -190,6 +197,15 @@ def list_of_numbers(text: str, start: int) -> str:
     while end < len(text) and (text[end] in "0123456789,"):
         end += 1
     return text[start:end]
+
+
+def on_no_gpu(variable: Callable[[str], Node | None], command: Command) -> bool:
+    """Whether a command's processes are a TPU's or AWS Neuron's cores, by its environment or its words."""
+    heads = (word.spelled.partition("=")[0] for word in command.words)  # `env NAME=value`, too
+    names = (*command.environment, *command.exported, *heads)
+    if text_at(variable(_XLA)) in _NO_GPUS or any(name.startswith(_NEURON) for name in names):
+        return True
+    return any(word.spelled.rpartition("/")[2] == _NEURON_COMPILES for word in command.words)
 
 
 def whole(node: Node | None) -> int | None:
