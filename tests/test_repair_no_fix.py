@@ -411,3 +411,14 @@ def test_a_checkpoint_that_is_cut_for_its_ranks_is_not_safely_laid_out_anew(
     assert fix is not None
     assert fix.title.startswith(title)
     assert fix.applicability == applicability
+
+
+def test_more_gpus_with_a_larger_batch_are_told_where_nothing_else_holds_a_job(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = tmp_path / "config_registry.py"
+    own.write_text(BASE.replace("llama3", "qwen3").replace('"8B"', '"32B"'), encoding="utf-8")
+    main(["check", str(own), "--no-detect", "--gpu", "rtx-3090:2", "--verbose"])
+    told = capsys.readouterr().out.partition("MEM105")[2]
+    assert "times the batch, " in told
+    assert "no other hardware was found" not in told

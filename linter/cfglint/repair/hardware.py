@@ -24,7 +24,7 @@ from cfglint.record import Record, field, replace
 from cfglint.repair.beside import gpus_together
 from cfglint.repair.counted import ASSUMED
 from cfglint.repair.estimate import middle
-from cfglint.repair.price import host_of
+from cfglint.repair.on_host import host_lacks, large_host, of_the_host
 from cfglint.repair.results import as_if_it_ran, is_same
 from cfglint.repair.sized import share_of_each
 from cfglint.repair.together import combined
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from cfglint.lang.pack import CompiledRule
     from cfglint.repair.trials import Goal, Trials
 
+    _Offer = tuple[float, Gpu, int, int]  # dollars an hour, how many on how many machines
+
 _TIMES = (1, 2, 4, 8)
 _NODE = 8  # GPUs of a machine that clouds rent
 _MIB = 1 << 20
@@ -50,7 +52,6 @@ _AS_FAST = 0.7  # of the present rate
 _LARGER, _MOST_ELSEWHERE = 1.5, 2  # times the present memory; so many GPUs are looked at with a repair
 _STATES = "MEM105"  # the rule about what is needed whatever the batch
 _WIDE = 3.0  # times the lower end of an estimate
-_MUCH = 64 * GIB  # more of a machine's own memory than it needs now, which is told
 _KERNELS = "PRC"  # rules about what a GPU has kernels for
 _LIKELY, _ROOMY = 0.9, 0.25  # of what a GPU has: an estimate's middle, and the states where no more is known
 _HALF = 0.5  # of what a place costs where nothing has to change
@@ -127,22 +128,26 @@ class Market(Record):
     def places(self, goals: tuple[Goal, ...], *, may: bool = False) -> list[Place]:
         """Return the cheapest place that needs no change, and one that costs less with other steps.
 
-        With ``may``, where none surely holds the job, the cheapest that may.
+        With ``may``, where none surely holds the job, the cheapest that may, or where its batch grows.
         """
         key = (*(goal.code for goal in goals), "may" if may else "")
         if key not in self._found:
             sure = self.places(goals) if may else list(self._places(goals))
-            self._found[key] = sure or (list(self._uncertain(goals)) if may else [])
+            if may and not sure:
+                sure = list(self._uncertain(goals)) or list(self._places(goals, grows=True))[:1]
+            self._found[key] = sure
         return self._found[key]
 
-    def _places(self, goals: tuple[Goal, ...]) -> Iterator[Place]:
+    def _places(self, goals: tuple[Goal, ...], *, grows: bool = False) -> Iterator[Place]:
         judged, trials = self.judged, self.trials
+        if grows and not all(goal.code.startswith(MEMORY) for goal in goals):
+            return
         if judged.target is None or any(trials.run.without_target(goal.compiled, judged) for goal in goals):
             return
         cheapest: dict[bool, Place] = {}
         kernels = any(goal.code.startswith(_KERNELS) for goal in goals)  # an older GPU may have them
-        for hourly, gpu, count, nodes in () if self.endless else self.offers(slower=kernels):
-            place = self._place(goals, gpu, count, nodes, hourly)
+        for offer in () if self.endless else self.offers(slower=kernels):
+            place = self._place(goals, offer, grows=grows)
             if place is not None:
                 cheapest.setdefault(bool(place.accumulation), place)
                 if not place.accumulation:
@@ -155,13 +160,13 @@ class Market(Record):
         if judged.target is None or any(self.trials.run.without_target(g.compiled, judged) for g in goals):
             return
         kernels = any(goal.code.startswith(_KERNELS) for goal in goals)
-        for hourly, gpu, count, nodes in self.offers(slower=kernels):
-            place = self._place(goals, gpu, count, nodes, hourly, may=True)
+        for offer in self.offers(slower=kernels):
+            place = self._place(goals, offer, may=True)
             if place is not None:
                 yield place
                 return
 
-    def offers(self, *, slower: bool = False) -> list[tuple[float, Gpu, int, int]]:
+    def offers(self, *, slower: bool = False) -> list[_Offer]:
         """Return GPUs, how many on how many machines, and what they cost an hour, the cheapest first."""
         values = self.judged.values
         asked, parts, vendor = values[HERE], values["num_nodes"], values.given.get("gpu.vendor")
@@ -202,7 +207,7 @@ class Market(Record):
                 if count < own and nodes == 1
             ]
 
-        def is_there(offer: tuple[float, Gpu, int, int]) -> bool:
+        def is_there(offer: _Offer) -> bool:
             return offer[1].name == model and offer[2] * offer[3] <= own
 
         return sorted(offers, key=lambda offer: (not is_there(offer), offer[0], -offer[2], offer[1].name))
@@ -227,26 +232,20 @@ class Market(Record):
         )
 
     def _place(
-        self,
-        goals: tuple[Goal, ...],
-        gpu: Gpu,
-        count: int,
-        nodes: int,
-        hourly: float,
-        *,
-        may: bool = False,
+        self, goals: tuple[Goal, ...], offer: _Offer, *, may: bool = False, grows: bool = False
     ) -> Place | None:
-        judged, trials = self.judged, self.trials
+        judged, trials, (hourly, gpu, count, nodes) = self.judged, self.trials, offer
         facts = self._facts(gpu, count, nodes)
         values = trials.values(judged, facts)
-        if count * nodes < self._least(values) or _is_over(values, may=may) or _host_lacks(values):
+        if count * nodes < self._least(values) or _is_over(values, may=may) or host_lacks(values):
             return None
         if any(not _may_hold(goal.compiled, values, may=may) for goal in goals) or not _is_tiled(values):
             return None
         steps = self._steps(values, facts)
-        if steps == 0:
+        grown = self._grown(values) if steps == 0 and grows else ""
+        if steps == 0 and not grown:
             return None
-        if steps is not None:
+        if steps:
             facts["grad_accum"] = steps
             values = trials.values(judged, facts)
         moved = trials.base(judged).moved(facts).rules
@@ -257,8 +256,8 @@ class Market(Record):
             return None
         memory = self._memory(values, may=may)
         name = _named(gpu.name, count, nodes)
-        told = self.told(steps) if steps is not None else ""
-        price, host = self.price(hourly, count * nodes), _large_host(values)
+        told = self.told(steps) if steps else grown
+        price, host = self.price(hourly, count * nodes), large_host(values)
         amid = bool(standing - {rule.code for rule in moved})
         if memory is None:
             return None
@@ -272,7 +271,7 @@ class Market(Record):
     def memory_on(self, gpu: Gpu, count: int, moves: Mapping[str, object], *, may: bool) -> Memory | None:
         """Return what a job needs there; None where it does not fit, or may not."""
         values = self.values_on(gpu, count, moves)
-        return None if _is_over(values, may=may) or _host_lacks(values) else self._memory(values, may=may)
+        return None if _is_over(values, may=may) or host_lacks(values) else self._memory(values, may=may)
 
     def _own(self, gpu: Gpu, count: int) -> str:
         """Say which of the GPUs of the machine a place is; nothing where it is not some of them."""
@@ -349,6 +348,13 @@ class Market(Record):
             return 0
         kept = self.trials.values(self.judged, {**facts, "grad_accum": int(wanted)})
         return int(wanted) if is_same("results.batch", before, kept) else 0
+
+    def _grown(self, values: Values) -> str:
+        """Say how much larger the batch is where each GPU has its own, in whole multiples; else nothing."""
+        old, new = as_if_it_ran(self.trials, self.judged)["results.batch"], values["results.batch"]
+        if not (is_number(old) and is_number(new)) or not 0 < old < new or new % old:
+            return ""
+        return f"{new / old:g} times the batch, {new:,g} for {old:,g}"
 
     def _is_open(self) -> bool:
         """Whether nobody says how many GPUs there are, so that a file says the batch of one of them."""
@@ -460,35 +466,7 @@ def _mended_there(there: Run, subject: Subject) -> tuple[list[str], str] | None:
     if not titles or any(rule.level == "error" for rule in broken) or judged.target is None:
         return None
     fits = memory_of(values, judged.target, asks=False)[0].verdict == "fits"
-    return (titles, _of_the_host(judged.values, values)) if fits and not _host_lacks(values) else None
-
-
-def _of_the_host(before: Values, after: Values) -> str:
-    """Say what a machine needs of its own memory, as an addition, where a repair moves much there."""
-    need, was = bounds_of(after["need.host"]), bounds_of(before["need.host"])
-    if need is None or was is None or need[1] == inf or need[0] - was[0] < _MUCH:
-        return ""
-    return _host_told(need)
-
-
-def _host_told(need: tuple[float, float]) -> str:
-    return f"; each machine needs {need[0] / GIB:,.0f}–{need[1] / GIB:,.0f} GiB of its own memory"
-
-
-def _host_lacks(values: Values) -> bool:
-    """Whether machines with such GPUs probably have too little memory of their own for a job."""
-    need, vram, own = bounds_of(values["need.host"]), bounds_of(values["gpu.vram"]), values["gpu.per_node"]
-    if need is None or vram is None or need[1] == inf or not is_number(own):
-        return False
-    return middle(need) > host_of(vram[1]) * own
-
-
-def _large_host(values: Values) -> str:
-    """Say what a machine needs of its own memory where that is more than its GPUs have."""
-    need, vram, own = bounds_of(values["need.host"]), bounds_of(values["gpu.vram"]), values["gpu.per_node"]
-    if need is None or vram is None or need[1] == inf or not is_number(own):
-        return ""
-    return _host_told(need) if need[0] >= max(_MUCH, vram[1] * own) else ""
+    return (titles, of_the_host(judged.values, values)) if fits and not host_lacks(values) else None
 
 
 def _shown(title: str, judged: Judged) -> Fix:
