@@ -16,7 +16,7 @@ from cfglint.repair.in_step import in_step
 from cfglint.repair.patch import Change, Patch
 from cfglint.repair.price import gives_other_gpus, lays_out
 from cfglint.repair.said_twice import with_variable
-from cfglint.repair.submitted import asked_in_front
+from cfglint.repair.submitted import asked_in_front, told_to_ray
 from cfglint.repair.together import combined
 from cfglint.text import Edit
 
@@ -68,7 +68,7 @@ def _asking_less(
         return patch
     most = machines if isinstance(machines, int) else 1
     moved = patch.spans
-    more = list(_of_step(document, each, moved))
+    more = [*_of_step(document, each, moved), *told_to_ray(watched[0])]
     if job is not None and (job.count("gpus") or 0) > each * most:
         more += _edits(document, job, each, most, moved)
     if not more:
