@@ -32,7 +32,8 @@ HAS = "It has "  # in front of the keys of the same name that a config has
 class Refused(Value):
     """An override of a key at which Hydra stops, where it stands: ``added`` twice, or set and ``absent``.
 
-    ``told`` names keys of the same name that the config has, or the one that may be meant.
+    ``told`` names keys of the same name that the config has, or the one that may be meant; ``section`` is the
+    one above the key that the config lacks.
     """
 
     key: str
@@ -40,6 +41,7 @@ class Refused(Value):
     start: int
     end: int
     told: str = ""
+    section: str = ""
 
 
 def refused_overrides(document: Document, layers: Layers | None) -> list[Refused]:
@@ -75,7 +77,8 @@ def _refused(document: Document, base: Node) -> Iterator[Refused]:
             beside = [each for each in _leaves(base) if each.rpartition(".")[0] == key.rpartition(".")[0]]
             near = nearest(key, [each for each in beside if each not in known], most=1, cutoff=_ALIKE)
             below = any(each.startswith(f"{key.rpartition('.')[0]}.") for each in others)
-            yield Refused(key, ABSENT, *place, f"Is {near[0]} meant?" if near and not below else told)
+            told = f"Is {near[0]} meant?" if near and not below else told
+            yield Refused(key, ABSENT, *place, told, _lacking(base, path))
         if signs:
             new.append(path)
 
@@ -108,6 +111,16 @@ def _is_given(node: Node | None, path: tuple[str, ...]) -> bool:
     """Whether a config has a plain value at a key, and not null."""
     node = below(node, *path)
     return isinstance(node, Scalar) and node.text not in _OPEN and "${" not in node.text
+
+
+def _lacking(node: Node | None, path: tuple[str, ...]) -> str:
+    """Return the uppermost section above a key that a config does not have; empty where it has them all."""
+    for i, step in enumerate(path[:-1]):
+        node = target(node)
+        if not isinstance(node, Mapping) or step not in node.entries:
+            return ".".join(path[: i + 1])
+        node = node.entries[step].value
+    return ""
 
 
 def _is_absent(node: Node | None, path: tuple[str, ...]) -> bool:

@@ -183,6 +183,30 @@ class Project(Record):
                 return True
         return False
 
+    def asks_for(self, path: str, key: str) -> bool:
+        """Whether code of the project may ask for a key that its config does not have.
+
+        In the key's section, by a name that is given that, or of some ``config``, with what to do where it is
+        not there. A file that never names the section has no part of it for its config; tests are not run.
+        """
+        *_, section, name = ("", *key.split("."))
+        spelled, above = re.escape(name), re.escape(section) if section else r"\w*(?:config|cfg)"
+        step = rf"""(?:\.{spelled}\b|(?:\.get\(\s*|\[)["']{spelled}["'])"""
+        there, other = re.compile(rf"\b{above}{step}"), re.compile(rf"""["']{spelled}["']""")
+        given = re.compile(rf"(\w+)\s*=\s*[\w.]*\b{above}\b\s*$", re.MULTILINE)
+        bare = re.compile(
+            rf"""(?:\b\w*(?:config|cfg)(?:\.get\(\s*|\[)|getattr\([^,()]*,\s*){other.pattern}"""
+            rf"""|{other.pattern}\s+(?:not\s+)?in\s+[\w.]*(?:config|cfg|{above})\b"""
+        )
+        around = self._code_around(os.path.dirname(os.path.abspath(path)))
+        for text in (text for each, text in around if not os.path.basename(each).startswith("test_")):
+            own = section.replace("_", "").lower() in text.replace("_", "").lower()
+            if there.search(text) or (own and bare.search(text)):
+                return True
+            if any(re.search(rf"\b{each[1]}{step}", text) for each in given.finditer(text)):
+                return True
+        return False
+
     def reads_at(self, path: str, section: str, name: str) -> bool:
         """Whether code of the project reads a name of a section, and of nothing else."""
         around = [text for _, text in self._code_around(os.path.dirname(os.path.abspath(path)))]

@@ -374,16 +374,16 @@ class Document(Record):
     that it surely is another, ``repeated`` that it may be run several times; ``declares`` tells whether code
     of its project declares an argument, or a choice of it, ``has_field`` whether its framework's classes
     there have one in a section, ``default_in`` what it is worth there, ``names`` whether any of it may ask
-    for one, ``reads_at`` whether it does so in one section alone, ``composed`` whether a program of its own
-    has Hydra compose it where its framework does not, ``base_of`` whose defaults it is, ``used`` whether
-    its project uses its package, ``generated`` whether a program of it writes the file anew, ``started``
-    with how many processes its project's scripts start what reads it, ``strange`` flags that its program
-    lacks, ``lost`` its program where that is not here, ``alone`` whether its program takes nothing beside
-    its config, ``shelved`` which files of DeepSpeed may take its one's place,
-    ``siblings`` what lies beside its config, ``makes_optimizer`` whether a switch does so in its project,
-    ``behind`` a script's commands, and from which on they follow; ``replaced`` are the keys that a launch
-    gives itself; ``sites`` where a program's calls are, ``asked`` gives the trainer where some flags are
-    given; ``flags`` names all.
+    for one, ``reads_at`` whether it does so in one section alone, ``asks_for`` whether it may for one that
+    the config lacks, ``composed`` whether a program of its own has Hydra compose it where its framework
+    does not, ``base_of`` whose defaults it is, ``used`` whether its project uses its package, ``generated``
+    whether a program of it writes the file anew, ``started`` with how many processes its project's scripts
+    start what reads it, ``strange`` flags that its program lacks, ``lost`` its program where that is not
+    here, ``alone`` whether its program takes nothing beside its config, ``shelved`` which files of
+    DeepSpeed may take its one's place, ``siblings`` what lies beside its config, ``makes_optimizer``
+    whether a switch does so in its project, ``behind`` a script's commands, and from which on they follow;
+    ``replaced`` are the keys that a launch gives itself; ``sites`` where a program's calls are, ``asked``
+    gives the trainer where some flags are given; ``flags`` names all.
     """
 
     start: int
@@ -425,6 +425,7 @@ class Document(Record):
     default_in: Callable[[str], object] | None = field(default=None, init=False, compare=False)
     names: Callable[[str], bool] | None = field(default=None, init=False, compare=False)
     reads_at: Callable[[str, str], bool] | None = field(default=None, init=False, compare=False)
+    asks_for: Callable[[str], bool] | None = field(default=None, init=False, compare=False)
     namesake: Callable[[], str] | None = field(default=None, init=False, compare=False)
     composed: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     base_of: Callable[[], str] | None = field(default=None, init=False, compare=False)

@@ -216,7 +216,7 @@ def _refused_overrides(subject: Subject) -> Iterator[Mistake]:
         from cfglint.document.overrides import refused_overrides  # few commands are Hydra's
 
         for each in refused_overrides(subject.document, layers):
-            yield Mistake(each.told, each.start, each.end, key=each.key, kind=each.kind)
+            yield Mistake(each.told, each.start, each.end, key=each.key, kind=each.kind, text=each.section)
 
 
 def _overruns(subject: Subject) -> Iterator[Mistake]:

@@ -186,6 +186,7 @@ class Reading(Record):
             document.has_field = partial(project.mentions, path, packages)
             document.names = partial(project.may_read, path)
             document.reads_at = partial(project.reads_at, path)
+            document.asks_for = partial(project.asks_for, path)
         document.namesake = partial(project.namesake, path)
         document.makes_optimizer = partial(project.makes_optimizer, path)
         if document.format in ("json", "yaml"):

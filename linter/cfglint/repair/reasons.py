@@ -32,6 +32,7 @@ from cfglint.repair.shortage import (
     short_of,
     values_told,
 )
+from cfglint.repair.slips import may_be_asked
 from cfglint.repair.stranded import moved_by_hand
 from cfglint.repair.tighter import lawful
 from cfglint.repair.together import combined
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from cfglint.repair.solve import Solver
     from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Group
+    from cfglint.schema.table import Mistake
 
 _TRIALS = 300  # that look for values which satisfy a rule
 _QUESTIONS = 2
@@ -210,9 +212,9 @@ def _left_to_people(group: Group) -> str:
 
 def _by_program(judged: Judged) -> str:
     """Say of overrides that Hydra refuses which of them some program names, and which none does."""
-    named = judged.subject.document.names
-    kept = {one.key: one.note for one in judged.values[_OVERRIDES] if one.kind == ABSENT}  # type: ignore[attr-defined]
-    asked = [key for key in kept if named is None or named(key.rpartition(".")[2] if kept[key] else key)]
+    listed_here: Sequence[Mistake] = judged.values[_OVERRIDES]  # type: ignore[assignment]
+    kept = {one.key: one for one in listed_here if one.kind == ABSENT}
+    asked = [key for key in kept if may_be_asked(judged.subject.document, kept[key], listed_here)]
     left = [key for key in kept if key not in asked]
     told = f"a program here names what {listed(asked)} is called: write a + before it where the program "
     told += "reads it there, else take it out"

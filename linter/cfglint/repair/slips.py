@@ -354,19 +354,30 @@ def _override(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | N
         edits, title = remove_keys(view.document, [path]), f"remove {each.key}"
         effect = f"{again}, where the programs here read it, has the same value in this command"
     elif each.kind != ADDED:
-        asked = (
-            path[-1] if each.note else each.key
-        )  # a key of this name elsewhere may be the one that was meant
-        if document.names is None or document.names(asked) or "meant?" in each.note:
-            return None  # the program may ask for it, here or in another section
+        if "meant?" in each.note or may_be_asked(document, each, listed):
+            return None
         edits, applies = remove_keys(view.document, [path]), "unsafe"
-        title, effect = f"remove {each.key}", "no program of this checkout reads the key"
+        read = f"a section {each.text}" if each.text else "the key"
+        title, effect = f"remove {each.key}", f"no program of this checkout reads {read}"
     source = document.file.text[start : place[1]]
     if edits is None or not source.endswith(each.key) or not _leaves_one_less(trials, edits, _OVERRIDES):
         return None
     notes = (f"cfglint: Hydra refused it ({_HYDRAS})",) * len(edits)
     risk = "none" if applies == "safe" else "optimization"
     return Fix(0, title, edits, applicability=applies, effect=effect, risk=risk, notes=notes)
+
+
+def may_be_asked(document: Document, each: Mistake, listed: Sequence[Mistake]) -> bool:
+    """Whether a program may ask for what an override sets, here or in another section."""
+    top, _, _ = each.key.partition(".")
+    others = each.note.removeprefix(HAS).split(" and ") if each.note.startswith(HAS) else []
+    strange = (one for one in listed if one is not each and one.key.startswith(f"{top}."))
+    later = any(one.text or not one.note for one in strange)  # the command is for another version's section
+    apart = bool(others) and later and not any(key.startswith(f"{top}.") for key in others)
+    if (each.text or apart) and document.asks_for is not None:
+        return document.asks_for(each.text or each.key)
+    # a key of this name elsewhere may be the one that was meant
+    return document.names is None or document.names(each.key.rpartition(".")[2] if each.note else each.key)
 
 
 def _moved(trials: Trials, judged: Judged, one: Mistake, about: Mistake) -> Fix | None:
