@@ -440,6 +440,8 @@ def _aside(solver: Solver, group: Group, way: Repair) -> str:
     if standing:
         stands = "stands" if len(set(standing)) == 1 else "stand"
         return f"{listed(solver.named(standing))} {stands} against the job all the same"
+    if judged.target and memory_of(after, judged.target, asks=False)[0].verdict == "unknown":
+        return "whether the GPUs then hold the job is not known"
     return "cfglint found no way to set it together with the file's other fixes"
 
 
@@ -489,8 +491,7 @@ def _harmed(solver: Solver, way: Repair) -> Iterator[tuple[str, object]]:
 def _asked(needs: Iterable[str], asks: Mapping[str, str], origins: Origins) -> str:
     """Return the questions that settle some names, else the names."""
     texts = dict.fromkeys(asks.get(name) or question(name) for name in needs)
-    asked = [text for text in texts if "?" in text]
-    if asked:
+    if asked := [text for text in texts if "?" in text]:
         return "; ".join(asked[:_QUESTIONS])
     unruled = [text for text in texts if text.startswith(UNRULED)]
     if unruled:
