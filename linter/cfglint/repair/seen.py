@@ -13,24 +13,10 @@ from cfglint.repair.tracks import SHORT
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Protocol
 
-    from cfglint.repair.along import Progress
+    from cfglint.repair.relax import Search
     from cfglint.repair.tracks import Option, Track
-    from cfglint.repair.trials import Goal, Trials
-
-    class Search(Protocol):
-        """What is asked of a search (search.py)."""
-
-        trials: Trials
-        goals: list[Goal]
-
-        @property
-        def bounds(self) -> bool:
-            """Whether the goals are made of bounds alone."""
-
-        def progress(self, options: Sequence[Option]) -> Progress:
-            """Return what becomes of the goals with some options."""
+    from cfglint.repair.trials import Goal
 
 
 def seen(search: Search, track: Track, others: tuple[Option, ...] = ()) -> Track:
