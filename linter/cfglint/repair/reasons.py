@@ -38,7 +38,7 @@ from cfglint.repair.tighter import lawful
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
 from cfglint.repair.trials import MEMORY
-from cfglint.repair.vain import in_vain
+from cfglint.repair.vain import held, in_vain
 from cfglint.repair.write import shown
 
 TYPE_CHECKING = False
@@ -440,9 +440,7 @@ def _aside(solver: Solver, group: Group, way: Repair) -> str:
     if standing:
         stands = "stands" if len(set(standing)) == 1 else "stand"
         return f"{listed(solver.named(standing))} {stands} against the job all the same"
-    if judged.target and memory_of(after, judged.target, asks=False)[0].verdict == "unknown":
-        return "whether the GPUs then hold the job is not known"
-    return "cfglint found no way to set it together with the file's other fixes"
+    return held(judged, after) or "cfglint found no way to set it together with the file's other fixes"
 
 
 def _stops(truths: Mapping[str, object]) -> bool:

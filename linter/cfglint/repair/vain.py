@@ -6,7 +6,7 @@ It is no reason where the framework can send to the host, or pack into 4 bits, w
 from __future__ import annotations
 
 from cfglint.document.spoken import spoken
-from cfglint.engine.memory import GIB, bounds_of
+from cfglint.engine.memory import GIB, bounds_of, memory_of
 from cfglint.lang.values import INF
 from cfglint.repair.found import Repair
 from cfglint.repair.hopeless import APART, laid_wider, too_large
@@ -56,6 +56,14 @@ def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = F
         if numbers:
             return numbers + beyond_host(solver, goal.judged)
     return ""
+
+
+def held(judged: Judged, after: Values) -> str:
+    """Say what a job takes on other GPUs by what only a name tells of its size, or that nobody knows it."""
+    if told := beyond(judged, after) or too_large(after, states=True):
+        return told
+    blind = judged.target and memory_of(after, judged.target, asks=False)[0].verdict == "unknown"
+    return "whether the GPUs then hold the job is not known" if blind else ""
 
 
 def _also_too_large(judged: Judged) -> str:
