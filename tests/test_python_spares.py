@@ -73,3 +73,13 @@ def test_what_switches_of_its_own_spare(on: str, text: str, told: str) -> None:
 def test_a_function_of_another_file_is_met_by_its_name() -> None:
     assert _told("", FREEZES, "from stops import stop as halt\nif args.still: halt(model)\n") == ""
     assert _told("", FREEZES, "import stops\nif args.still: stops.stop(model)\n") == "nothing"
+
+
+def test_many_functions_that_call_each_other_are_followed_in_time():
+    calls = "\n".join(
+        f"def step{i}(model):\n" + "".join(f"    step{abs(i - k)}(model)\n" for k in (1, 2, 3) for _ in "abc")
+        for i in range(1, 60)
+    )
+    code = f"def step0(model):\n    model.requires_grad_(False)\n{calls}\n"
+    assert _told("", f"{code}step59(None)\n") == ""
+    assert _told("", f"{code}if args.still: step59(None)\n") == "nothing"

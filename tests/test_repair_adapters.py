@@ -137,3 +137,9 @@ def test_what_does_not_go_with_adapters_has_none_offered(
     monkeypatch.chdir(tmp_path)
     main(["check", "run.sh", "--no-detect", "--gpu", "rtx-4090:1"])
     assert ("set finetuning_type to lora" in capsys.readouterr().out) is told
+
+
+def test_variables_that_hold_each_other_many_times_are_filled_in_in_time():
+    sets = "".join(f'v{i}="{f"$v{i + 1}" * 60}"\n' for i in range(9, -1, -1))
+    script = f"{sets}{TRAIN.format('saves/full')}python eval.py --model_path $v0\n"
+    assert _told(script) == ""

@@ -193,7 +193,7 @@ class Project(Record):
         spelled, above = re.escape(name), re.escape(section) if section else r"\w*(?:config|cfg)"
         step = rf"""(?:\.{spelled}\b|(?:\.get\(\s*|\[)["']{spelled}["'])"""
         there, other = re.compile(rf"\b{above}{step}"), re.compile(rf"""["']{spelled}["']""")
-        given = re.compile(rf"(\w+)\s*=\s*[\w.]*\b{above}\b\s*$", re.MULTILINE)
+        given = re.compile(rf"\b(\w+)\s*=\s*[\w.]*\b{above}\b\s*$", re.MULTILINE)
         bare = re.compile(
             rf"""(?:\b\w*(?:config|cfg)(?:\.get\(\s*|\[)|getattr\([^,()]*,\s*){other.pattern}"""
             rf"""|{other.pattern}\s+(?:not\s+)?in\s+[\w.]*(?:config|cfg|{above})\b"""

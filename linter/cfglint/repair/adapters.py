@@ -63,7 +63,7 @@ _READ = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?::?-[^}]*)?\}|([A-Za-z_]\w*))")
 _ENGINE = re.compile(
     r"^[^#\n]*\bLLM\(\s*(?:model\s*=\s*)?(?:str\()?[\w.]*(?:output|save)_(?:dir|path)\s*[,)]", re.MULTILINE
 )  # from vllm import LLM
-_DEEPEST, _LONGEST = 6, 2_000
+_LONGEST, _LONGEST_WORD = 2_000, 200  # characters of a value that is filled in, of a program's path
 _SHORTEST = 3  # letters of a folder's name that is looked for
 
 
@@ -132,7 +132,7 @@ def _named(words: list[Word]) -> Iterator[tuple[str, Word]]:
             yield flag, word
             flag = ""
         else:
-            flag = "model" if _SERVES.match(word.spelled) else ""
+            flag = "model" if _SERVES.match(word.spelled[-_LONGEST_WORD:]) else ""
 
 
 def _spellings(text: str, word: Word) -> Iterator[str]:
@@ -143,24 +143,24 @@ def _spellings(text: str, word: Word) -> Iterator[str]:
         written = text[word.start : word.end]
         known = "".join(piece.text for piece in word.pieces)
         value = written.partition("=")[2] if _FLAG.match(written) and "=" in written else written
-        yield _filled(text, value or known, word.start, _DEEPEST)
+        yield _filled(text, value or known, word.start)
 
 
-def _filled(text: str, value: str, before: int, depth: int) -> str:
+def _filled(text: str, value: str, before: int) -> str:
     """Return a value with the script's variables filled in as they are set last before a place."""
-    value = value.replace('"', "").replace("'", "")
-    if depth == 0 or "$" not in value or len(value) > _LONGEST:
-        return value
-    sets = {found[1]: (found[2], found.start()) for found in _SET.finditer(text, 0, before)}
+    known: dict[str, str] = {}
 
     def fill(found: re.Match[str]) -> str:
         name = found[1] or found[2]
-        if name not in sets:
-            return f"${{{name}}}"
-        told, at = sets[name]
-        return _filled(text, told, at, depth - 1)
+        return known.get(name, f"${{{name}}}")
 
-    return _READ.sub(fill, value)
+    def whole(written: str) -> str:
+        plain = written.replace('"', "").replace("'", "")
+        return _READ.sub(fill, plain)[:_LONGEST] if len(plain) <= _LONGEST else plain
+
+    for found in _SET.finditer(text, 0, before) if "$" in value else ():
+        known[found[1]] = whole(found[2])
+    return whole(value)
 
 
 def _program(command: Command) -> str:

@@ -35,10 +35,7 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Goal
 
 _FAR, _MORE = 1.5, 1.25  # times what a GPU has
-_FULL, _ROOMY = (
-    0.9,
-    0.75,
-)  # of a GPU, with activations to come: next to no room for them, and some (rules of thumb)
+_FULL, _ROOMY = 0.9, 0.75  # of a GPU: next to no room for activations to come, and some (rules of thumb)
 STATES = "MEM105"  # the rule about what is needed whatever the batch
 WIDE = 2.0  # times the lower end of an estimate: a wider one is a question
 

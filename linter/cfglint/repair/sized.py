@@ -339,7 +339,7 @@ def _spared(judged: Judged) -> str:
 
 def _to_host(judged: Judged) -> str:
     """Say which switch of a program's own would send its weights to the host; nothing where none does."""
-    started = getattr(judged.subject.document, "program", None)
+    started = judged.subject.document.program
     if started is None or _says_more(judged):
         return ""
     switch = switch_to_host(started.program.once(spared), partial(_is_on, judged))

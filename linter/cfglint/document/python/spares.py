@@ -34,7 +34,7 @@ _SEES = re.compile(r"(?i)vision|visual|(?<![a-z])vit(?![a-z])|image_(?:encoder|t
 _SPEAKS = re.compile(r"(?i)text|language|(?<![a-z])(?:llm|lm|backbone|decoder)(?![a-z])|connector|projector")
 _HOSTS = ("offload_params", "CPUOffload")  # FSDP's (torch/distributed/fsdp/api.py: CPUOffload)
 _MOST_WAYS = 24  # in which a function may be reached
-_DEEPEST = 12
+_ANYHOW: frozenset[frozenset[str]] = frozenset((frozenset(),))
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -65,6 +65,7 @@ class _Code(Record):
     met: dict[str, list[_Place]] = field(factory=dict)
     fields: dict[str, list[_Place]] = field(factory=dict)
     methods: set[str] = field(factory=set)
+    _ways: dict[str, frozenset[frozenset[str]]] = field(factory=dict, init=False)
 
     def read(self, node: ast.AST, place: _Place, *, method: bool = False) -> None:
         """Go through a node and what is in it."""
@@ -100,25 +101,55 @@ class _Code(Record):
         if about := _spares(node):
             self.sparing.append((place, about))
 
-    def ways(self, function: str, depth: int = 0) -> set[frozenset[str]]:
+    def ways(self, function: str) -> frozenset[frozenset[str]]:
         """Return the sets of switches after which a function runs: an empty one where it may run anyhow."""
-        if not function:
-            return {frozenset()}
-        places = self.met.get(function, []) + (
-            self.fields.get(function, []) if function in self.methods else []
-        )
-        if depth > _DEEPEST or len(places) > _MOST_WAYS or (not places and function in self.methods):
-            return {frozenset()}
-        found = set()
-        for place in places:
-            if place.function != function:
-                own = self.asked(place.tests)
-                found |= {own | way for way in self.ways(place.function, depth + 1)}
-        return found
+        if function and function not in self._ways:
+            self._ways.update(self._reached(function))
+        return self._ways[function] if function else _ANYHOW
+
+    def _reached(self, function: str) -> dict[str, frozenset[frozenset[str]]]:
+        """Return the ways of a function and of all that lead to it; those that call each other add none."""
+        above: dict[str, list[_Place]] = {}
+        waiting = [function]
+        while waiting:
+            name = waiting.pop()
+            if name and name not in above:
+                own = name in self.methods
+                above[name] = self.met.get(name, []) + (self.fields.get(name, []) if own else [])
+                waiting += [place.function for place in above[name]]
+        anyhow = {
+            name
+            for name, places in above.items()
+            if len(places) > _MOST_WAYS or (not places and name in self.methods)
+        }
+        found = {name: _ANYHOW if name in anyhow else frozenset() for name in above}
+        while True:
+            spend(sum(map(len, above.values())), PYTHON)
+            after = {
+                name: found[name] | self._through(places, found) if name not in anyhow else _ANYHOW
+                for name, places in above.items()
+            }
+            after = {name: _fewest(ways) for name, ways in after.items()}
+            if after == found:
+                return found
+            found = after
+
+    def _through(
+        self, places: list[_Place], found: dict[str, frozenset[frozenset[str]]]
+    ) -> frozenset[frozenset[str]]:
+        """Return the sets of switches after which one of some places is reached, as far as that is found."""
+        each = ((self.asked(at.tests), found[at.function] if at.function else _ANYHOW) for at in places)
+        return frozenset(own | way for own, ways in each for way in ways)
 
     def asked(self, tests: tuple[ast.expr, ...]) -> frozenset[str]:
         """Return the switches that have to be on for some conditions to hold."""
         return frozenset(name for test in tests for name in _conjoined(test) if name in self.switches)
+
+
+def _fewest(ways: frozenset[frozenset[str]]) -> frozenset[frozenset[str]]:
+    """Return the ways of which no other asks for less; of too many, that it may run anyhow."""
+    least = frozenset(way for way in ways if not any(other < way for other in ways))
+    return least if len(least) <= _MOST_WAYS else _ANYHOW
 
 
 def spared(program: File, project: Modules) -> tuple[Spared, ...]:
