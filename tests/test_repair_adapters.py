@@ -6,7 +6,8 @@ import pytest
 
 from cfglint.cli import main
 from cfglint.document.reading import read_text
-from cfglint.repair.adapters import whole_model_behind, whole_model_within
+from cfglint.lang.values import Interval
+from cfglint.repair.adapters import for_adapters, whole_model_behind, whole_model_within
 
 TRAIN = """llamafactory-cli train --stage sft --do_train --model_name_or_path Qwen/Qwen2.5-7B-Instruct \\
   --dataset alpaca_en_demo --template qwen --finetuning_type full --cutoff_len 2048 --bf16 true \\
@@ -143,3 +144,11 @@ def test_variables_that_hold_each_other_many_times_are_filled_in_in_time():
     sets = "".join(f'v{i}="{f"$v{i + 1}" * 60}"\n' for i in range(9, -1, -1))
     script = f"{sets}{TRAIN.format('saves/full')}python eval.py --model_path $v0\n"
     assert _told(script) == ""
+
+
+def test_a_rank_that_hangs_on_the_launch_is_no_rank_that_is_added():
+    values = {"lora_rank": Interval(0, 16), "adapters.whole": False}
+    writer = SimpleNamespace(origins=SimpleNamespace(values=values))
+    option = SimpleNamespace(facts={"lora_rank": 8}, notes=[])
+    for_adapters(option, writer)
+    assert option.notes == []

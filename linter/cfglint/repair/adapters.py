@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from cfglint.lang.values import equal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -70,7 +72,8 @@ _SHORTEST = 3  # letters of a folder's name that is looked for
 def for_adapters(option: Option, writer: Writer) -> None:
     """Say of an option that has adapters trained which later command loads what is saved as a model."""
     rank, values = option.facts.get(_RANK), writer.origins.values
-    if not isinstance(rank, int) or rank == 0 or values[_RANK] != 0 or values[_WHOLE] is True:
+    new = isinstance(rank, int) and rank != 0 and equal(values[_RANK], 0) is True
+    if not new or values[_WHOLE] is True:
         return
     document = writer.subject.document
     said = [writer.subject.view.get(key) for key in _KEYS]

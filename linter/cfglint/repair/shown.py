@@ -10,7 +10,7 @@ from __future__ import annotations
 from cfglint.document.compose import edited
 from cfglint.document.view import View
 from cfglint.lang.types import is_number
-from cfglint.lang.values import needs_of
+from cfglint.lang.values import equal, needs_of
 from cfglint.record import replace
 from cfglint.repair.exchange import in_proportion, partners_of
 from cfglint.repair.invert import Written
@@ -44,8 +44,11 @@ def keep_what_is_shown(trials: Trials, judged: Judged, knob: t.Knob, option: Opt
     writer = Writer(before.subject, trials.run.finder.origins(before))
     moved = _batch(trials, before, writer, option.written)
     steps = in_proportion(before.values[_BATCH], moved, before.values[_STEPS])
-    way = writer.writes(_STEPS, steps) if is_number(steps) and steps != before.values[_STEPS] else None
-    if way is None or _batch(trials, before, writer, (*option.written, *way.keys)) != before.values[_BATCH]:
+    if not is_number(steps) or equal(steps, before.values[_STEPS]) is True:
+        return
+    way = writer.writes(_STEPS, steps)
+    batch = None if way is None else _batch(trials, before, writer, (*option.written, *way.keys))
+    if way is None or equal(batch, before.values[_BATCH]) is not True:
         return
     option.written += way.keys
     option.risk = worse(option.risk, "optimization")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cfglint.document.spoken import spoken
 from cfglint.engine.memory import GIB, bounds_of, memory_of
-from cfglint.lang.values import INF
+from cfglint.lang.values import INF, equal
 from cfglint.repair.found import Repair
 from cfglint.repair.hopeless import APART, laid_wider, too_large
 from cfglint.repair.options import Options
@@ -87,7 +87,7 @@ def _escapes(solver: Solver, judged: Judged, numbers: str, told_of: Told) -> str
     writer, values, told, least = solver.writer(judged), judged.values, "", ""
     options = Options(solver.trials, judged, writer)
     for name, worth in _SMALLER:
-        if values[name] == worth or (name == _BITS and values["lora"] is not True):
+        if equal(values[name], worth) is True or (name == _BITS and values["lora"] is not True):
             continue
         way = writer.writes(name, worth)
         facts = None if way is None else options.read_with(name, worth, way)  # one file may say it all

@@ -18,7 +18,7 @@ from cfglint.engine.rows import FitRow, given_by, row_of
 from cfglint.errors import UsageError
 from cfglint.findings import Span
 from cfglint.lang.types import is_number, text_of
-from cfglint.lang.values import INF, needs_of
+from cfglint.lang.values import INF, equal, needs_of
 from cfglint.record import Value, replace
 
 if TYPE_CHECKING:
@@ -350,7 +350,7 @@ class Planner:
         values = self._values({**self.hardware(choice.gpus), **facts})
         before, after = self.shape.colocated, values["colocated"]
         moved = type(after) is not type(before) or (after in (True, False) and after != before)
-        if values["effective_batch_size"] != choice.batch or moved:
+        if equal(values["effective_batch_size"], choice.batch) is not True or moved:
             return None
         return PlanRow(
             number,
