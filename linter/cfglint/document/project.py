@@ -75,6 +75,7 @@ class Project(Record):
     _using: dict[tuple[str, tuple[str, ...]], bool] = field(factory=dict, init=False)
     _code: dict[str, tuple[tuple[str, str], ...]] = field(factory=dict, init=False)
     _composed: dict[str, bool] = field(factory=dict, init=False)
+    _asked: dict[tuple[str, str], bool] = field(factory=dict, init=False)  # keys, by folder
     based: dict[str, str] = field(
         factory=dict, init=False
     )  # whose defaults a config of Hydra's is (based.py)
@@ -154,7 +155,9 @@ class Project(Record):
         """
         own = self.copy_of(path, packages)
         word = re.compile(rf"\b{re.escape(name)}\b")
-        return (len(own) < _A_COPY and packages != ()) or any(word.search(text) for text in own)
+        return (len(own) < _A_COPY and packages != ()) or any(
+            name in text and word.search(text) for text in own
+        )
 
     def copy_of(self, path: str, packages: tuple[str, ...]) -> list[str]:
         """Return the code of the project's own copy of ``packages``, the nearest first; without them, all."""
@@ -178,6 +181,8 @@ class Project(Record):
             rf"""(?:\.{spelled}\b|(?:\.get\([ ]*|\[)["']{spelled}["'])"""
         )
         for text in self.copy_of(path, ()):
+            if name not in text:
+                continue
             named, sections = len(word.findall(text)), read.findall(text)
             if named > len(sections) or section in sections or (named and not section):
                 return True
@@ -189,6 +194,12 @@ class Project(Record):
         In the key's section, by a name that is given that, or of some ``config``, with what to do where it is
         not there. A file that never names the section has no part of it for its config; tests are not run.
         """
+        here = os.path.dirname(os.path.abspath(path))
+        if (here, key) not in self._asked:
+            self._asked[here, key] = self._asks_for(here, key)
+        return self._asked[here, key]
+
+    def _asks_for(self, here: str, key: str) -> bool:
         *_, section, name = ("", *key.split("."))
         spelled, above = re.escape(name), re.escape(section) if section else r"\w*(?:config|cfg)"
         step = rf"""(?:\.{spelled}\b|(?:\.get\(\s*|\[)["']{spelled}["'])"""
@@ -198,18 +209,21 @@ class Project(Record):
             rf"""(?:\b\w*(?:config|cfg)(?:\.get\(\s*|\[)|getattr\([^,()]*,\s*){other.pattern}"""
             rf"""|{other.pattern}\s+(?:not\s+)?in\s+[\w.]*(?:config|cfg|{above})\b"""
         )
-        around = self._code_around(os.path.dirname(os.path.abspath(path)))
-        for text in (text for each, text in around if not os.path.basename(each).startswith("test_")):
+        around = self._code_around(here)
+        for each, text in around:
+            if name not in text or os.path.basename(each).startswith("test_"):
+                continue
             own = section.replace("_", "").lower() in text.replace("_", "").lower()
             if there.search(text) or (own and bare.search(text)):
                 return True
-            if any(re.search(rf"\b{each[1]}{step}", text) for each in given.finditer(text)):
+            if any(re.search(rf"\b{held}{step}", text) for held in set(given.findall(text))):
                 return True
         return False
 
     def reads_at(self, path: str, section: str, name: str) -> bool:
         """Whether code of the project reads a name of a section, and of nothing else."""
-        around = [text for _, text in self._code_around(os.path.dirname(os.path.abspath(path)))]
+        code = self._code_around(os.path.dirname(os.path.abspath(path)))
+        around = [text for _, text in code if name in text]
         spelled, inside = re.escape(name), re.escape(section)
         other = re.compile(rf"""(?<!\b{inside})\.{spelled}\b|["']{spelled}["']""")
         there = re.compile(rf"\b{inside}\.{spelled}\b")

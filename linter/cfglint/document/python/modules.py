@@ -16,6 +16,7 @@ from cfglint.document.python.declared import FILE_ALONE, declared, files_of, opt
 from cfglint.document.python.documents import ARGUMENTS
 from cfglint.document.python.run import Program
 from cfglint.document.python.source import PYTHON, Code, Elsewhere, read_python
+from cfglint.document.python.surely import names_of, traits_of
 from cfglint.document.python.values import Class, Flag, Function, Literal, Object, Span
 from cfglint.errors import OverBudgetError
 from cfglint.record import Record, field
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias, TypeVar
 
     from cfglint.document.project import Project
+    from cfglint.document.python.surely import Traits
     from cfglint.document.tree import File
 
     Finder: TypeAlias = Callable[[str, str], File | None]  # by who asks, and a path
@@ -53,6 +55,8 @@ class Modules(Record):
     _imported: dict[tuple[str, str], File | None] = field(factory=dict, init=False)
     _files: dict[str, list[File]] = field(factory=dict, init=False)
     _plain: dict[str, str] = field(factory=dict, init=False)
+    _names: dict[str, dict[str, object]] = field(factory=dict, init=False)
+    _traits: dict[ast.AST, Traits] = field(factory=dict, init=False)
 
     def code(self, file: File) -> Code | None:
         """Return the statements of a file; None for one that cannot be read, or costs more than it may."""
@@ -65,6 +69,20 @@ class Modules(Record):
                     if BUDGET.left < 0:
                         raise
         return self._codes[file.path]
+
+    def names(self, file: File) -> dict[str, object]:
+        """Return what the names of a file stand for, as far as each is set once (see surely.py)."""
+        if file.path not in self._names:
+            code = self.code(file)
+            self._names[file.path] = {} if code is None else names_of(code.body, file)
+        return self._names[file.path]
+
+    def traits(self, node: ast.AST) -> Traits:
+        """Return what lies in a statement of one of the files, whatever a config says."""
+        found = self._traits.get(node)
+        if found is None:
+            found = self._traits[node] = traits_of(node)
+        return found
 
     def plain(self, file: File) -> str:
         """Return a file's code without comments, texts of their own, and lines that nobody writes."""

@@ -16,7 +16,6 @@ from cfglint.document.python.surely import (
     Part,
     Task,
     is_named,
-    names_of,
     stored,
 )
 from cfglint.record import Record, field
@@ -77,9 +76,7 @@ class Reckoner:
     def names(self, file: File) -> Names:
         """Return what the names of a module stand for, as far as each is set once."""
         if file.path not in self.files:
-            code = self.modules.code(file)
-            found: Names = {} if code is None else names_of(code.body, file)
-            self.files[file.path] = file, found
+            self.files[file.path] = file, self.modules.names(file)
         return self.files[file.path][1]
 
     def resolved(self, value: object) -> object:
@@ -170,7 +167,7 @@ class Reckoner:
     def asks(self, path: Keys) -> object:
         """Return what the config answers."""
         if path not in self.asked:
-            self.asked[path] = UNKNOWN if path[-1].startswith("_") else self._ask(path)
+            self.asked[path] = UNKNOWN if is_private(path) else self._ask(path)
         found = self.asked[path]
         if isinstance(found, Known):
             self.read.append(".".join(path))
@@ -314,6 +311,11 @@ class Reckoner:
         default = self.value(given[0], frame) if given else Known(None)
         found = UNKNOWN if path is None else self.asks(path)
         return default if found is ABSENT else found
+
+
+def is_private(path: Keys) -> bool:
+    """Whether a key is a name that starts with ``_``, of which no config has anything to say."""
+    return path[-1].startswith("_")
 
 
 def compared(operator: ast.cmpop, left: object, right: object) -> object:

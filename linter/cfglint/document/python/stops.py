@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 
 from cfglint.budget import spend
-from cfglint.document.python.reckon import DEEPEST, Frame, OverError, Reckoner
+from cfglint.document.python.reckon import DEEPEST, Frame, OverError, Reckoner, is_private
 from cfglint.document.python.source import PYTHON
 from cfglint.document.python.surely import (
     BATCHES,
@@ -60,22 +60,55 @@ class _StopError(Exception):
         self.stop, self.functions = stop, functions  # that are gone through as it stops
 
 
+class _Question(Record):
+    """What a walk asks next, and where each answer leads: to another question, or to how the walk ends."""
+
+    path: Keys
+    then: dict[object, _Question | _End] = field(factory=dict)
+
+
+class _End(Value):
+    """How a walk ends."""
+
+    stop: Stop | None
+
+
 class Stops(Record):
-    """The stops of a program, each found once for what its config answers."""
+    """The stops of a program, each found once for what its config answers.
+
+    A walk asks the same as another one up to an answer that differs: the questions form a tree.
+    """
 
     program: File
     modules: Modules
-    _told: list[tuple[dict[Keys, object], Stop | None]] = field(factory=list, init=False)
+    _first: dict[object, _Question | _End] = field(factory=dict, init=False)
 
     def find(self, ask: Ask) -> Stop | None:
         """Return where the program surely stops with a config."""
-        for answers, stop in self._told:
-            if all(ask(path) == answer for path, answer in answers.items()):
-                return stop
-        walk = Walk(self.program, self.modules, ask)
-        stop = walk.stop()
-        self._told.append((walk.asked, stop))
-        return stop
+        node = self._first.get(None)
+        while isinstance(node, _Question):
+            node = node.then.get(_plain(ask(node.path)))
+        if node is None:
+            walk = Walk(self.program, self.modules, ask)
+            node = _End(walk.stop())
+            self._note(walk.asked, node)
+        return node.stop
+
+    def _note(self, asked: dict[Keys, object], end: _End) -> None:
+        """Note where the answers to a walk's questions lead."""
+        then, answer = self._first, None
+        for path, found in asked.items():
+            if not is_private(path):
+                question = then.setdefault(answer, _Question(path))
+                assert isinstance(question, _Question), "a walk that asked the same ended here"
+                assert question.path == path, "a walk that heard the same asks the same"
+                then, answer = question.then, _plain(found)
+        then[answer] = end
+
+
+def _plain(answer: object) -> object:
+    """Return what tells answers apart: 1 and true are two."""
+    return (type(answer.value), answer.value) if isinstance(answer, Known) else answer
 
 
 class Walk(Reckoner):
@@ -118,8 +151,10 @@ class Walk(Reckoner):
     def follow(self, task: Task, given: Sequence[object], named: dict[str, object] | None) -> object:
         """Go through a function with its arguments; returns what it gives."""
         node = task.node
-        plain = all(_is_main_or_remote(each) for each in node.decorator_list) and not _yields(node)
-        if not plain or len(self.active) >= DEEPEST or node in self.active or not self.enters(node):
+        plain = all(_is_main_or_remote(each) for each in node.decorator_list)
+        if not plain or self.modules.traits(node).yields:
+            return UNKNOWN
+        if len(self.active) >= DEEPEST or node in self.active or not self.enters(node):
             return UNKNOWN
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args]
@@ -157,6 +192,8 @@ class Walk(Reckoner):
     def unknown(self, node: ast.stmt, frame: Frame) -> str:
         """Pass over what may run or not: what it sets is not known, and whether it leaves."""
         self.forget(node, frame)
+        if not self.modules.traits(node).leaves:
+            return ON
         self.guessing += 1
         try:
             may_leave = leaves([node], lambda test: self.truth(test, frame))
@@ -168,12 +205,10 @@ class Walk(Reckoner):
 
     def forget(self, node: ast.stmt, frame: Frame) -> None:
         """Take what statements may set for not known."""
-        for each in ast.walk(node):
-            if isinstance(each, (ast.Name, ast.Attribute)) and not isinstance(each.ctx, ast.Load):
-                self.assign(each, UNKNOWN, frame)
-            elif isinstance(each, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)):
-                names = [each.name] if hasattr(each, "name") else [a.asname or a.name for a in each.names]
-                frame.names.update(dict.fromkeys(names, UNKNOWN))
+        held = self.modules.traits(node)
+        for each in held.targets:
+            self.assign(each, UNKNOWN, frame)
+        frame.names.update(dict.fromkeys(held.names, UNKNOWN))
 
     def _expr(self, node: ast.Expr, frame: Frame) -> str:
         self.value(node.value, frame)
@@ -310,7 +345,3 @@ def _is_main(node: ast.FunctionDef) -> bool:
 def _is_main_or_remote(node: ast.expr) -> bool:
     made = node.func if isinstance(node, ast.Call) else node
     return is_named(made, "hydra.main") or is_named(made, "ray.remote")
-
-
-def _yields(node: ast.AST) -> bool:
-    return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node))

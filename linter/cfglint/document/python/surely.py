@@ -99,6 +99,32 @@ class Task(Record):
     owner: Made | None = None
 
 
+class Traits(Value):
+    """What lies in a statement, whatever a config says: what it sets, names it makes, ways to leave."""
+
+    targets: tuple[ast.expr, ...]
+    names: tuple[str, ...]
+    leaves: bool
+    yields: bool
+
+
+def traits_of(node: ast.AST) -> Traits:
+    """Return what lies in a statement or a function."""
+    targets, names, may_leave, yields = [], [], False, False
+    for each in ast.walk(node):
+        if isinstance(each, (ast.Name, ast.Attribute)):
+            targets += [each] if not isinstance(each.ctx, ast.Load) else []
+        elif isinstance(each, (ast.Import, ast.ImportFrom)):
+            names += [alias.asname or alias.name for alias in each.names]
+        elif isinstance(each, (ast.FunctionDef, ast.ClassDef)):
+            names.append(each.name)
+        elif isinstance(each, (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Call)):
+            may_leave = may_leave or _leaves(each, lambda _: None, loop=False) != ""
+        elif isinstance(each, (ast.Yield, ast.YieldFrom)):
+            yields = True
+    return Traits(tuple(targets), tuple(names), may_leave, yields)
+
+
 def is_named(node: ast.AST, name: str) -> bool:
     """Whether an expression is a name, with dots or without."""
     holder, _, last = name.rpartition(".")
