@@ -72,6 +72,11 @@ TOLD = [
     (ARGS + "optim: adamw_bnb_8bit\n", "optimizer", "adamw_8bit"),
     (ARGS + "optim: galore_adamw\n", "optimizer", None),
     (ARGS + "use_liger_kernel: true\n", "fused_loss", "liger"),
+    (
+        ARGS + "use_liger_kernel: true\nliger_kernel_config: {fused_linear_cross_entropy: false}\n",
+        "fused_loss",
+        "none",
+    ),
     (ARGS, "fused_loss", "none"),
     (CLM, "seq_len", 1024),
     (CLM, "packing", True),

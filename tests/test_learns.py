@@ -11,6 +11,7 @@ from cfglint.document.python.learns import (
     averages_over_tokens,
     compares,
     finds_unused,
+    keeps_logits,
     means_tokens,
     passes_apart,
     says_sizes,
@@ -323,6 +324,19 @@ def test_the_parser_of_a_command_is_the_one_that_has_its_flags():
 )
 def test_a_program_that_puts_ligers_loss_into_its_model(text, applies):
     assert applies_liger(_program(text), _alone()) is applies
+
+
+@pytest.mark.parametrize(
+    ("text", "keeps"),
+    [
+        ("AutoLigerKernelForCausalLM.from_pretrained(path, fused_linear_cross_entropy=False)\n", True),
+        ('kernels = {"rope": True, "fused_linear_cross_entropy": False}\n', True),
+        ("fused(fused_linear_cross_entropy=False)\nfused(fused_linear_cross_entropy=True)\n", False),
+        ("AutoLigerKernelForCausalLM.from_pretrained(path)\n", False),
+    ],
+)
+def test_a_program_that_takes_the_logits_from_ligers_model(text, keeps):
+    assert keeps_logits(_program(text), _alone()) is keeps
 
 
 @pytest.mark.parametrize("told", ["min(", "int("])

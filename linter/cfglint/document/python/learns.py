@@ -88,6 +88,9 @@ _PREPARES_FEW = re.compile(
 _FEEDS_ITSELF = re.compile(r"\b(?:\w*embed\w*|hidden_states)\.requires_grad(?:_\(|\s*=\s*True)")
 # Liger's kernels, which a program puts into a model's code by itself, its fused loss among them.
 _LIGER = re.compile(r"(?m)^apply_liger_kernel_to_\w+\((?![^()]*fused_linear_cross_entropy\s*=\s*False)")
+# Kernels without that loss, as a program has them that takes the logits itself.
+_KEEPS = re.compile(r"""\bfused_linear_cross_entropy["']?\s*[=:]\s*False\b""")
+_FUSES = re.compile(r"""\bfused_linear_cross_entropy["']?\s*[=:]\s*True\b""")
 _WHEN_TOLD = re.compile(r"(?m)^[ \t]*if (?:training_args|train_args|args)\.do_train\b")
 _REMOTE = re.compile(r"\btrust_remote_code\s*=\s*(?!False)")
 _USED = re.compile(r"find_unused_parameters|use_reentrant")
@@ -265,6 +268,12 @@ def applies_liger(program: File, project: Modules) -> bool:
     return any(_LIGER.search(text) for _, text in _texts(program, project))
 
 
+def keeps_logits(program: File, project: Modules) -> bool:
+    """Whether a program turns the loss among Liger's kernels off wherever it names it: its logits stay."""
+    texts = [text for _, text in _texts(program, project)]
+    return any(map(_KEEPS.search, texts)) and not any(map(_FUSES.search, texts))
+
+
 def trains_when_told(program: File, _: Modules) -> bool:
     """Whether a program trains where do_train says so, as those of transformers' examples do."""
     return _WHEN_TOLD.search(program.text) is not None
@@ -358,5 +367,6 @@ ASKED = {  # of a program and its modules, each once
     "starves_unless_quantized": starves_unless_quantized,
     "finds_unused": finds_unused,
     "applies_liger": applies_liger,
+    "keeps_logits": keeps_logits,
     "trains_when_told": trains_when_told,
 }
