@@ -99,6 +99,11 @@ VEOMNI = _rl(
     ref="veomni: {param_offload: true}",
 )
 VEOMNI_APART = _rl(actor="veomni: {fsdp_size: -1}, use_kl_loss: true", ref="veomni: {param_offload: false}")
+TURBO = _rl(
+    actor="strategy: fsdp_turbo, fsdp_config: {offload_policy: true, turbo_config: "
+    "{distributed: {ulysses_parallel_size: 2}, memory: {recompute: true}}}",
+    model="enable_gradient_checkpointing: false",
+)
 SFT_MEGATRON = SFT + (
     "engine: {strategy: megatron}\n"
     "optim: {optimizer: adam, override_optimizer_config: {optimizer_cpu_offload: true}}\n"
@@ -256,6 +261,14 @@ TOLD = [
     (_rl(rollout="max_model_len: 4096"), "context_length", 4096),
     (_rl(rollout="quantization: fp8"), "rollout_dtype", "fp8"),
     # run
+    # engines whose memory is not modelled, and what their keys tell
+    (TURBO, "offload_params", True),
+    (TURBO, "weights.resident", 0),
+    (TURBO, "gradient_checkpointing", "full"),
+    (TURBO, "sp", 2),
+    (_rl(actor="strategy: fsdp_turbo"), "offload_params", False),
+    (_rl(actor="strategy: torchtitan, torchtitan: {offload_policy: true}"), "offload_params", True),
+    (_rl(actor="strategy: torchtitan"), "gradient_checkpointing", "selective"),
     (GRPO, "num_epochs", 30),
     (SFT, "num_epochs", 2),
     (GRPO, "dataloader_workers", 8),
@@ -283,6 +296,7 @@ UNTOLD = [
     ),
     ("actor_rollout_ref: {actor: {use_dynamic_bsz: false}}\n", "micro_batch_size", "micro_batch_size"),
     (_rl(actor="strategy: fsdp_turbo"), "train_backend", "a model of the train backend fsdp_turbo"),
+    (_rl(actor="strategy: automodel"), "offload_params", "a model of the train backend automodel"),
     (VEOMNI_APART, "reference.offload", "a model of param_offload false"),
     (APART + "async_training: {use_dynamic_resource_scheduling: true}\n", "colocated", "colocated"),
 ]

@@ -16,7 +16,7 @@ from cfglint.record import replace
 from cfglint.repair.alike import alike
 from cfglint.repair.allowed import ANY, SHOWN, Allowed
 from cfglint.repair.base import GPUS, SOME_GPUS
-from cfglint.repair.price import gives_other_gpus, lays_out, regroups, slower
+from cfglint.repair.price import gives_other_gpus, is_unmodelled, lays_out, regroups, slower
 from cfglint.repair.results import result_changes
 from cfglint.repair.shared import share_told
 from cfglint.repair.sized import sent_away
@@ -184,10 +184,13 @@ def may_be_short(repair: Repair, trials: Trials, judged: Judged) -> bool:
 def _is_short(
     trials: Trials, judged: Judged, facts: Mapping[str, object], memory: Sequence[MemoryChange]
 ) -> bool:
-    """Whether memory may be missing at worst: where a job is laid out anew, or more than before."""
+    """Whether memory may be missing at worst: where a job is laid out anew, or more than before.
+
+    Nobody knows it of a job laid out anew whose trainer no rule models.
+    """
     laid = gives_other_gpus(trials, judged, facts) or lays_out(facts)
     rooms = [change for change in memory if change.part == "headroom"]
-    return any(
+    return (bool(memory) and laid and not rooms) or any(
         room.after_gib[0] < 0 and (laid or room.after_gib[0] < room.before_gib[0] - _NOTABLE)
         for room in rooms
     )
@@ -215,12 +218,13 @@ def _changes(before: Values, after: Values) -> Iterator[MemoryChange]:
         if before[present] is not True or (part == "engine" and before["colocated"] is False):
             continue
         old, new = span_of(before[name]), span_of(after[name])
-        if old.high < INF and new.high < INF:
+        if old.high < INF and new.high < INF and not is_unmodelled(after[name]):
             yield MemoryChange(part, (old.low, old.high), (new.low, new.high))
     old, new = span_of(before[_HOST]), span_of(after[_HOST])
     if new.high < INF and new.low - old.low > _NOTABLE_HOST:
         yield MemoryChange("host", (old.low, old.high), (new.low, new.high))
-    yield MemoryChange("headroom", _headroom(before), _headroom(after))
+    if not is_unmodelled(after[TOTAL]):
+        yield MemoryChange("headroom", _headroom(before), _headroom(after))
 
 
 def _headroom(values: Values) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cfglint.engine.memory import GIB, LACKING, bounds_of
 from cfglint.lang.types import is_number
-from cfglint.lang.values import INF
+from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.repair.estimate import middle
 
 TYPE_CHECKING = False
@@ -121,7 +121,8 @@ def overfills_gpu(
 ) -> bool:
     """Whether a job runs out of memory after a move, by the middle of its estimate, and more than before.
 
-    With ``at_all`` also where it needed as much before, but for engines on GPUs of their own, which stay.
+    What rests on something that no rule models says nothing by its middle: of that the least counts. With
+    ``at_all`` also where it needed as much before, but for engines on GPUs of their own, which stay.
     """
     before, after = judged.values, trials.values(judged, facts)
     vram, engine = bounds_of(after["gpu.vram"]), bounds_of(after["engine.memory"])
@@ -131,11 +132,17 @@ def overfills_gpu(
         if after[part] is not True or vram is None or need is None or was is None:
             continue
         stays = apart and engine is not None and name != _TRAINER and middle(need) <= middle(engine)
-        if at_all and not stays and vram[0] == vram[1] and need[1] < INF and middle(need) > vram[1]:
+        likely = need[0] if is_unmodelled(after[name]) else middle(need)
+        if at_all and not stays and vram[0] == vram[1] and need[1] < INF and likely > vram[1]:
             return True
-        if middle(need) > max(vram[1], _MORE * middle(was)):
+        if likely > max(vram[1], _MORE * middle(was)):
             return True
     return False
+
+
+def is_unmodelled(value: object) -> bool:
+    """Whether a value rests on something that no rule models, such as how a trainer's engine shards."""
+    return any(name.startswith(UNRULED) for name in needs_of(value))
 
 
 def serves_on_fewer(facts: Mapping[str, object], values: Values) -> bool:

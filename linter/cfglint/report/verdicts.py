@@ -141,6 +141,8 @@ def _numbers(memory: Memory) -> str:
         if whole is not None and bound.high <= whole:
             return f"the inference engine cannot start with {span(need)} of {capacity(memory)}"
         least = need.high > _VAST * need.low
+        if least and whole is not None and bound.low <= whole:
+            return f"the inference engine cannot start on {capacity(memory)}"
         needed = f"at least {rounded(need.low)}" if least else span(need)
         return f"{needed} GiB needed per GPU, {capacity(memory, '')} there"
     worst = whole is not None and memory.verdict == "tight" and need.high <= whole < bound.high
