@@ -30,6 +30,7 @@ _OTHERS = 2  # values that are named beside the first
 _FEW = 2  # facts in the place of a file
 _MOST = 24  # facts that may rest on what cannot be read
 _DEEPEST = 4  # facts that a key depends on
+_MACHINE = 8  # GPUs of a machine that clouds rent
 _NOTHING = "nothing says "
 _TRAINED = {
     "max_prompt_len": "seq_len",
@@ -420,6 +421,8 @@ def more_gpus(target: Target, here: float, values: Values) -> str:
     name = target.name.partition(":")[0] if "gpu.model" in target.facts else "NAME"
     nodes, size = values["num_nodes"], digits(here)
     takes = f"it takes {size} GPUs of a machine{_each_process(values)}"
+    if not is_number(nodes) and here > _MACHINE and here % _MACHINE == 0 and not _starts(values):
+        takes, size = f"it takes {size} GPUs", f"{_MACHINE}x{digits(here / _MACHINE)}"
     if is_number(count) and count >= here and is_number(nodes) and nodes > 1:  # of each of several machines
         takes, size = f"it takes {digits(here)} GPUs of {digits(nodes)} machines", f"{size}x{digits(nodes)}"
     if source.startswith("--gpu"):

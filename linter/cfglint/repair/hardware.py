@@ -213,9 +213,10 @@ class Market(Record):
         return sorted(offers, key=lambda offer: (not is_there(offer), offer[0], -offer[2], offer[1].name))
 
     def _spreads(self) -> bool:
-        """Whether Ray places the job on several machines, or a server is one of several."""
+        """Whether Ray places the job on several machines, a server is one of several, or no command tells."""
         values = self.judged.values
-        return values["launched.placed"] is True or values["trains"] is False
+        unsaid = not is_number(values["num_nodes"]) and not is_number(values["launched.here"])
+        return unsaid or values["launched.placed"] is True or values["trains"] is False
 
     def is_no_step_down(self, gpu: Gpu, *, slower: bool = False) -> bool:
         """Whether a GPU is the present one, or has as much memory and, unless ``slower``, the speed."""
