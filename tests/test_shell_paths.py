@@ -208,6 +208,36 @@ def test_scripts_in_scripts(script):
     assert flags(script.format(LAUNCH) + "\n", env=other.format(LAUNCH)) == expected
 
 
+OWN_LAUNCH = 'FLAGS="t.py --learning_rate 1e-5"\n{test}\n'
+UNLESS = 'if [[ ${1} != "slurm" ]]; then torchrun $FLAGS --x 1; fi'
+CASE = "case $MODE in\na) torchrun $FLAGS --x 1;;\n*) torchrun $FLAGS --x 2;;\nesac"
+
+
+@pytest.mark.parametrize(
+    ("caller", "test", "starts"),
+    [
+        ("source ./env.sh slurm", UNLESS, [3]),
+        ("source ./env.sh local", UNLESS, [1, 3]),
+        ("source ./env.sh", UNLESS, [1, 3]),  # with the arguments of the script itself
+        ("source ./env.sh slurm", "[[ $1 == slurm ]] && return\ntorchrun $FLAGS --x 1", [3]),
+        ("MODE=a\nsource ./env.sh", CASE, [1, 3]),
+        ("MODE=b\nsource ./env.sh", CASE, [2, 3]),
+        ("source ./env.sh", CASE, [1, 2, 3]),
+    ],
+)
+def test_a_script_that_another_calls_starts_what_it_does_for_that_one(caller, test, starts):
+    file = read_text(
+        f"{caller}\ntorchrun $FLAGS --x 3\n", "x.sh", scripts=lambda name: OWN_LAUNCH.format(test=test)
+    )
+    assert [View(each, SHELL).get(("x",)) for each in file.documents] == starts
+
+
+def test_what_a_function_is_called_with_decides_what_it_starts():
+    body = f"local how=$1\nif [ $how = test ]; then {LAUNCH} --x 1; else {LAUNCH} --x 2; fi"
+    file = read_text(f"run() {{\n{body}\n}}\nrun train\n", "x.sh")
+    assert [View(each, SHELL).get(("x",)) for each in file.documents] == [2]
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -48,6 +48,8 @@ class Branches:
         self._source = Source(())
         self._rounds = 0  # of loops that are followed
         self._may_leave = False  # a branch that may be taken leaves the loop
+        self._open: list[str] = []  # the scripts that are being read
+        self._locals: dict[str, Pieces | Array | None] | None = None  # of a function, with what they hide
 
     def _run(self, node: Any, depth: int) -> None:
         raise NotImplementedError
@@ -114,12 +116,15 @@ class Branches:
         """Run each of some ways on its own, and go on with what those agree in that may be taken.
 
         Where all of these end the script, it goes on with the others: somebody wrote what follows. A way that
-        is not taken is one for other values of what is ``tested``.
+        is not taken is one for other values of what is ``tested``, and none where the caller says them.
         """
+        told = taken is not None and not all(taken) and self._told(tested)
         after: list[tuple[bool, dict[str, Pieces | Array | None]]] = []
         for number, way in enumerate(ways):
             before = self.variables.begin()
             live = taken is None or taken[number]
+            if not live and told:
+                continue
             if not live:
                 self._hide(self._read_by(tested))
             try:
@@ -139,6 +144,19 @@ class Branches:
         if not after:
             raise Exit
         self._meet([way for live, way in after if live] or [way for _, way in after])
+
+    def _told(self, tested: Iterable[Any]) -> bool:
+        """Whether tests ask for nothing but what a function or another script is called with, or sets itself."""
+        if not (self._open or self._locals is not None):
+            return False
+        kinds = ("variable_name", "special_variable_name")
+        found = (inner for node in tested for inner in walk_nodes(node) if inner.type in kinds)
+        return all(self._is_told(self._source.text_of(inner)) for inner in found)
+
+    def _is_told(self, name: str) -> bool:
+        if not name.isidentifier():
+            return isinstance(self.variables.get("@"), Array)
+        return name in (self._locals or ()) or bool(self._open and name in self.variables)
 
     def _meet(self, ways: list[dict[str, Pieces | Array | None]]) -> None:
         """Go on with what some ways agree in, each given by what it changes."""
@@ -204,7 +222,7 @@ class Branches:
             ways.append([])
         changed = self._changed(ways)
         live = _live([*(self._decided(tests, changed) for tests in asked), True])
-        self._ways(ways, depth, live, conditions)
+        self._ways(ways, depth, live, [test for tests in asked for test in tests])
 
     def take_case(self, node: Any, depth: int) -> None:
         """Run what a word of ``case`` leads to."""

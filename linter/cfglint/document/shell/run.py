@@ -72,12 +72,10 @@ class Runner(Branches):
         self.functions: dict[str, tuple[Source, Any]] = {}
         self._scripts = scripts
         self._written: dict[str, Pieces] = {}  # scripts that the script writes itself
-        self._open: list[str] = []  # the scripts that are being read
         self._exported: set[str] = set(variables or ())
         self._calls = 0  # of functions and sourced files that are at work
         self._entered: dict[str, int] = {}  # how often each function was run
         self._outer: list[Word] = []
-        self._locals: dict[str, Pieces | Array | None] | None = None  # of a function, with what they hide
 
     def script(self, text: str) -> None:
         """Go through a whole script."""
