@@ -327,7 +327,7 @@ class Options(Record):
         """
         if knob.keeping is None:
             return True
-        values, moved = as_if_it_ran(self.trials, self.judged), self.trials.values(self.judged, option.facts)
+        values, moved = (as_if_it_ran(self.trials, self.judged, facts) for facts in (None, option.facts))
         if is_same(knob.keeping, values, moved):
             if not needs_of(moved[knob.keeping]).isdisjoint(option.facts):  # what moves is not known itself
                 keep_what_is_shown(self.trials, self.judged, knob, option)
@@ -353,7 +353,7 @@ class Options(Record):
             if way is None or not (shown or self._is_told(way) or self.writer.patch(way.keys)):
                 continue
             even = not why or partner == partners[-1] or is_even(self.trials, self.judged, facts)
-            if even and is_same(knob.keeping, values, self.trials.values(self.judged, facts)):
+            if even and is_same(knob.keeping, values, as_if_it_ran(self.trials, self.judged, facts)):
                 option.facts = facts
                 option.written += way.keys
                 option.exchanged[partner] = values[partner], {written.path for written in way.keys}

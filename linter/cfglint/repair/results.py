@@ -133,12 +133,17 @@ def rests_apart(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> 
     return all(name in kept or name in _OF_A_FILE for name in trials.base(judged).results)
 
 
-def as_if_it_ran(trials: Trials, judged: Judged) -> Values:
-    """Return what holds before a repair; a job with too few GPUs for one replica is taken to have them."""
-    replicas = judged.values["train_dp"]
-    if is_number(replicas) and 0 < replicas < 1:
-        return trials.values(judged, {"train_dp": 1})
-    return judged.values
+def as_if_it_ran(trials: Trials, judged: Judged, facts: Mapping[str, object] | None = None) -> Values:
+    """Return what holds before a repair, or after one that moves some ``facts``.
+
+    A job with too few GPUs to start is taken to have as many as it needs.
+    """
+    values = trials.values(judged, facts) if facts else judged.values
+    replicas, least = values["train_dp"], values["replicas.least"]
+    fewest = least if is_number(least) else 1
+    if is_number(replicas) and 0 < replicas < fewest:
+        return trials.values(judged, {**(facts or {}), "train_dp": fewest})
+    return values
 
 
 def is_same(name: str, before: Values, after: Values) -> bool:
