@@ -146,7 +146,7 @@ class Branches:
         self._meet([way for live, way in after if live] or [way for _, way in after])
 
     def _told(self, tested: Iterable[Any]) -> bool:
-        """Whether tests ask for nothing but what a function or another script is called with, or sets itself."""
+        """Whether tests ask for nothing but what a function or another script is given, or sets itself."""
         if not (self._open or self._locals is not None):
             return False
         kinds = ("variable_name", "special_variable_name")
