@@ -30,7 +30,7 @@ from cfglint.repair.write import titled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
@@ -255,10 +255,20 @@ def _next_steps(solver: Solver, repair: Repair) -> tuple[str, ...]:
             price = option.unsafe, extra, track.number
             if track.knob.name not in steps or price < steps[track.knob.name][0]:
                 steps[track.knob.name] = price, option
-    ordered = sorted(steps.values(), key=lambda step: step[0])[:_MOST_STEPS]
+    ordered = list(_apart(sorted(steps.values(), key=lambda step: step[0])))[:_MOST_STEPS]
     outside = dict.fromkeys(text for goal in goals for text in goal.rule.next)
     titles = (titled(option.written, solver.trials.subject.view) for _, option in ordered)
     return tuple(dict.fromkeys((*outside, *titles)))  # one key may move two knobs
+
+
+def _apart(steps: Iterable[tuple[tuple[object, ...], Option]]) -> Iterator[tuple[tuple[object, ...], Option]]:
+    """Yield the steps but those that a partner makes up for which an earlier step has moved already."""
+    moved: set[str] = set()
+    for step in steps:
+        partners = step[1].exchanged.keys()
+        if moved.isdisjoint(partners):
+            moved.update(partners)
+            yield step
 
 
 def _further(search: Search, repair: Repair, track: Track) -> tuple[float, Option] | None:

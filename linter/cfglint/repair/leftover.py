@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from cfglint.repair.write import Writer
 
 _SIZE = re.compile(
-    r"(?i)(\A|[_.-])(n?gpus|gpu_count|tp_size|nproc|num_processes|world_size|shard_(degree|size)|fsdp_size"
-    r"|(tensor|pipeline|context|sequence|expert)(_model)?_parallel(_size|_degree|_dim)?)(\Z|[_.-])"
+    r"(?i)(\A|[_.-])(n?gpus|gpu_count|(tp|pp|ep|cp|sp|efsdp)_size|nproc|num_processes|world_size"
+    r"|shard_(degree|size)|fsdp_size|(tensor|pipeline|context|sequence|expert)(_model)?_parallel(_size|_degree|_dim)?)(\Z|[_.-])"
 )
+_ON_CPUS = frozenset({("roll", "world_size")})  # workers: device_mapping counts GPUs (worker_config.py:313)
 _WORKERS = frozenset({"num_processes", "nproc", "num_proc"})  # what a program of one's own may start on CPUs
 _DEVICES = "devices"  # of Lightning's trainer
 _NODES = 5000  # of a document that are looked at
@@ -127,6 +128,8 @@ def _larger(judged: Judged, most: int, writer: Writer) -> Iterator[str]:
     for path, _ in islice(nodes_with_paths(judged.subject.document.root), _NODES):
         name = path[-1] if path else None
         if path[:1] == (_LAUNCH,) or not isinstance(name, str) or not _SIZE.search(name) or path in seen:
+            continue
+        if (judged.subject.framework, name) in _ON_CPUS:
             continue
         seen.add(path)
         value, steps = view.get(path), tuple(part for part in path if isinstance(part, (str, int)))
