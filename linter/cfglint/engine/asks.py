@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from cfglint.document.spoken import spoken
 from cfglint.document.tree import dotted, split_key
 from cfglint.engine.cases import listed
@@ -25,6 +27,7 @@ _FIRST = ("model_path", "model_config", "task")  # what most else follows from
 _TOTAL = "need.total"
 _LAUNCH = "launch"  # what a command says; no key of a file
 _FILES = (".yaml", ".yml", ".json", ".toml", ".py")
+_NODE = 8  # GPUs of a machine that clouds rent
 _LISTED = 5  # settings to type at once
 _OTHERS = 2  # values that are named beside the first
 _FEW = 2  # facts in the place of a file
@@ -419,12 +422,17 @@ def more_gpus(target: Target, here: float, values: Values) -> str:
     """Say that a job is on more GPUs of a machine than there are, for the place that says how many."""
     count, source = target.facts.get("gpu.count", (target.count, ""))
     name = target.name.partition(":")[0] if "gpu.model" in target.facts else "NAME"
-    nodes, size = values["num_nodes"], digits(here)
+    nodes, needed, size = values["num_nodes"], values["gpus_needed"], digits(here)
     takes = f"it takes {size} GPUs of a machine{_each_process(values)}"
     if not is_number(nodes) and here > _MACHINE and here % _MACHINE == 0 and not _starts(values):
         takes, size = f"it takes {size} GPUs", f"{_MACHINE}x{digits(here / _MACHINE)}"
     if is_number(count) and count >= here and is_number(nodes) and nodes > 1:  # of each of several machines
         takes, size = f"it takes {digits(here)} GPUs of {digits(nodes)} machines", f"{size}x{digits(nodes)}"
+    elif is_number(needed) and needed >= here and needed > (each := min(here, _NODE)) >= 1:
+        takes, size = (
+            f"it takes {digits(needed)} GPUs",
+            f"{digits(each)}x{ceil(needed / each)}",
+        )  # on machines
     if source.startswith("--gpu"):
         return f"{takes}: use --gpu {name}:{size}"
     return f"{takes}, and {source} has {count}: correct one of them, or add --gpu {name}:{size}"

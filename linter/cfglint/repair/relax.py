@@ -7,6 +7,8 @@ can be left out and none can stop earlier; the exact search then looks for a che
 
 from __future__ import annotations
 
+from operator import gt, lt
+
 from cfglint.lang.types import MEMORY
 from cfglint.record import Record, replace
 from cfglint.repair.found import Repair
@@ -181,12 +183,19 @@ def _reached(search: Search, tracks: Sequence[Track]) -> list[_Moved] | None:
         if end is None:
             continue
         after = search.progress(_options([*moved, end]))
-        if max(after.gaps, default=0) > max(before.gaps, default=0):  # it leads away
+        if _leads_away(before.gaps, after.gaps):
             continue
         moved.append(end)
         if _mends(search, moved):
             return moved
     return None
+
+
+def _leads_away(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Whether a move leaves more of the largest gap, or of some gap and less of none."""
+    if max(after, default=0) > max(before, default=0):
+        return True
+    return any(map(gt, after, before)) and not any(map(lt, after, before))
 
 
 def _farthest(search: Search, track: Track, moved: Sequence[_Moved]) -> _Moved | None:
