@@ -69,7 +69,7 @@ def _asking_less(
     most = machines if isinstance(machines, int) else 1
     moved = patch.spans
     more = [*_of_step(document, each, moved), *told_to_ray(watched[0])]
-    if job is not None and (job.count("gpus") or 0) > each * most:
+    if job is not None and ((job.count("gpus") or 0) > each * most or (job.count("nodes") or 0) > most):
         more += _edits(document, job, each, most, moved)
     if not more:
         return patch

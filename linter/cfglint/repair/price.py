@@ -152,9 +152,15 @@ def serves_on_fewer(facts: Mapping[str, object], values: Values) -> bool:
 
 
 def crowds(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
-    """Whether moves put the engine onto the trainer's GPUs, where each had its own."""
+    """Whether moves put the engine onto the trainer's GPUs, where each had its own and there are enough.
+
+    Where there are too few for both, they may take turns: the engine sleeps while the trainer works.
+    """
     before, after = judged.values, trials.values(judged, facts)
-    return before["colocated"] is False and after["colocated"] is True
+    needed, there = before["gpus_needed"], before["gpu.count"]
+    lacking = is_number(needed) and is_number(there) and needed > there
+    turns = lacking and after["sleep_mode"] is True
+    return before["colocated"] is False and after["colocated"] is True and not turns
 
 
 def regroups(facts: Iterable[str]) -> bool:
