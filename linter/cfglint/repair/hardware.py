@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     _Offer = tuple[float, Gpu, int, int]  # dollars an hour, how many on how many machines
 
 _TIMES = (1, 2, 4, 8)
+_BY_RAY = "launched.by_ray"
 _NODE = 8  # GPUs of a machine that clouds rent
 _MIB = 1 << 20
 _TERA = 1e12
@@ -181,8 +182,7 @@ class Market(Record):
             counts = [int(asked)]
         else:
             counts = [n for n in dict.fromkeys((*(own * times for times in _TIMES), 1)) if n <= _NODE]
-        if counts[0] > _NODE and machines == 1 and self._spreads():
-            counts, machines = [_NODE], -(-counts[0] // _NODE)
+        counts, machines = self._spread(counts, machines)
         sheet = (self.trials.run.prices or shipped()).hourly
         offers = []
         there = values.given.get("gpu.nodes")
@@ -211,6 +211,20 @@ class Market(Record):
             return offer[1].name == model and offer[2] * offer[3] <= own
 
         return sorted(offers, key=lambda offer: (not is_there(offer), offer[0], -offer[2], offer[1].name))
+
+    def _spread(self, counts: list[int], machines: int) -> tuple[list[int], int]:
+        """Return GPUs of a machine, and the machines, where Ray places a job on as many as it needs."""
+        values = self.judged.values
+        needed, each = values["gpus_needed"], values["gpus_per_node"]
+        if values[_BY_RAY] is True and is_number(needed) and is_number(each) and 1 <= each <= _NODE:
+            here = int(max(each, min(counts[0], _NODE)))
+            if machines == 1 and counts[0] < needed <= _NODE:
+                return [int(needed)], 1
+            if needed > counts[0] * machines or counts[0] > _NODE:
+                return [here], -(-int(needed) // here)
+        if counts[0] > _NODE and machines == 1 and self._spreads():
+            return [_NODE], -(-counts[0] // _NODE)
+        return counts, machines
 
     def _spreads(self) -> bool:
         """Whether Ray places the job on several machines, a server is one of several, or no command tells."""
