@@ -106,6 +106,13 @@ sampler = DistributedSampler(data)
 loader = DataLoader(data, sampler=sampler, batch_size=args.batch)
 loss.backward()
 """
+DIVIDED = """
+args.train_batch_size = args.train_batch_size // args.gradient_accumulation_steps
+loader = DataLoader(data, sampler=DistributedSampler(data), batch_size=args.train_batch_size)
+loss.backward()
+if (step + 1) % args.gradient_accumulation_steps == 0:
+    optimizer.step()
+"""
 
 
 @pytest.mark.parametrize(
@@ -130,13 +137,23 @@ loss.backward()
         (PLAIN + "if step % args.every == 0: log(accum)\n", Sizes("batch", once=True)),
         ("loss.backward()\nif step % args.accum == 0: optimizer.step()\n", Sizes(passes="accum")),
         (PLAIN.replace("DistributedSampler", "RandomSampler"), Sizes()),  # of all, or of one process
-        (PLAIN + "model = nn.DataParallel(model)\n", Sizes()),
+        (PLAIN + "model = nn.DataParallel(model)\n", Sizes("batch", once=True, splits=True)),
+        (DIVIDED, Sizes(passes="gradient_accumulation_steps", divided="train_batch_size")),
         (PLAIN + "engine, *_ = deepspeed.initialize(model)\n", Sizes("batch")),
         (PLAIN + "if step % update_freq == 0: optimizer.step()\n", Sizes("batch")),
     ],
 )
 def test_what_a_loop_takes_at_a_time(text, sizes):
     assert sizes_of(File("train.py", text, "program"), _modules()) == sizes
+
+
+@pytest.mark.parametrize(
+    ("more", "loads"),
+    [("(model)", True), ("(model, training_data=data)", False)],  # the engine makes a loader, too
+)
+def test_who_makes_the_loader_where_an_engine_takes_the_steps(more, loads):
+    text = f"{PLAIN}engine, *_ = deepspeed.initialize{more}\n"
+    assert sizes_of(File("train.py", text, "program"), _modules()).loads is loads
 
 
 LOADED = """

@@ -28,13 +28,7 @@ def note_sizes(
     for drawn in started.drawn:
         if _is_on(*asked, drawn.switch, open_ended=open_ended):
             _enter(head, f"draws_{drawn.with_}", Composite("true", start, end))
-    sizes = started.sizes or Sizes()
-    for key, name in (("own_batch", sizes.batch), ("own_passes", sizes.passes), ("own_whole", sizes.whole)):
-        if name and (value := _node(*asked, name, open_ended=open_ended)) is not None:
-            _enter(head, key, value)
-            _enter(head, f"{key}_of", Composite(name, start, end, '"'))
-    if sizes.once and not open_ended:
-        _enter(head, "own_passes", Composite("1", start, end))
+    _note_own(head, asked, open_ended=open_ended)
     share = started.share
     if share is None or (child(root, share.name) is not None and share.name not in share.above):
         return  # a command that sets the passes themselves may mean these
@@ -49,6 +43,31 @@ def note_sizes(
     for key, value in found.items():
         if value is not None:
             _enter(head, key, value)
+
+
+def _note_own(
+    head: Mapping, asked: tuple[Mapping, Started, dict[str, Node | None]], *, open_ended: bool
+) -> None:
+    """Note the flags of what a loop of the program's own takes at a time."""
+    started = asked[1]
+    start, end, sizes = started.node.start, started.node.end, started.sizes or Sizes()
+    launcher = child(head, "launcher")
+    if sizes.splits and isinstance(launcher, Scalar) and launcher.text == "python":
+        sizes = Sizes(passes=sizes.passes)
+    if sizes.loads:
+        _enter(head, "own_loads", Composite("true", start, end))
+    flags = {
+        "own_batch": sizes.batch,
+        "own_passes": sizes.passes,
+        "own_whole": sizes.whole,
+        "own_divided": sizes.divided,
+    }
+    for key, name in flags.items():
+        if name and (value := _node(*asked, name, open_ended=open_ended)) is not None:
+            _enter(head, key, value)
+            _enter(head, f"{key}_of", Composite(name, start, end, '"'))
+    if sizes.once and not open_ended:
+        _enter(head, "own_passes", Composite("1", start, end))
 
 
 def _enter(head: Mapping, key: str, value: Node) -> None:

@@ -15,7 +15,7 @@ import re
 from cfglint.budget import spend
 from cfglint.document.python.source import PYTHON
 from cfglint.document.python.totals import Share, every_of, shares_of
-from cfglint.record import Value
+from cfglint.record import Value, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,11 @@ _CHARACTERS = 200  # that cost a step
 _LOADER = re.compile(r"\w*(?:DataLoader|BatchSampler)\Z")
 _OTHER = re.compile(r"(?i)(?<![a-z])(?:eval\w*|val\w*|test\w*|dev)(?![a-z])|infer|predict")
 _APART = re.compile(r"\bDistributedSampler\b|\bAccelerator\(")
-_TOGETHER = re.compile(r"split_batches|(?<![a-z])DataParallel\(|init_device_mesh|fabric\.|lightning")
+_TOGETHER = re.compile(r"split_batches|init_device_mesh|fabric\.|lightning")
+# GPUs share the batch of one process; those that a launcher starts have a sampler each.
+_SPLITS = re.compile(r"(?<![a-z])DataParallel\(")
+_SAMPLES = re.compile(r"\bDistributedSampler\b")
+_ENGINE_LOADS = re.compile(r"\btraining_data\s*=(?!=)|\bdeepspeed_io\(")
 _ADDS_UP = re.compile(r"(?i)accum\w*_?(?:grad|step|iter|freq|every|batch)|grad\w*_?acc|update_(?:freq|every)")
 _PASSES = re.compile(r"(?i)accum|grad\w*_?acc")  # by whose name a number of passes is one
 _LOOP = re.compile(r"\.backward\(|\bzero_grad\(")
@@ -38,13 +42,19 @@ _ENGINE = re.compile(r"(?m)^[ \t]*(?:import|from)[ \t]+(?:megatron|deepspeed)\b|
 class Sizes(Value):
     """The flags of a process's ``batch`` and ``passes``, empty where they are not known, or ``once``.
 
-    ``whole`` is that of a batch of all processes, of which each takes its share.
+    ``whole`` is that of a batch of all processes, of which each takes its share, and ``divided`` that of what
+    a process takes in all its passes.
     """
 
     batch: str = ""
     passes: str = ""
     whole: str = ""
+    divided: str = ""
     once: bool = False  # no file of the program adds anything up
+    splits: bool = False  # without a launcher, all GPUs share the batch
+    loads: bool = field(
+        default=False, compare=False
+    )  # the program makes its loader itself, whatever engine takes the steps
 
 
 def sizes_of(program: File, project: Modules) -> Sizes:
@@ -55,12 +65,19 @@ def sizes_of(program: File, project: Modules) -> Sizes:
     if not any(".backward(" in text for text in texts):
         return Sizes()
     passes = _first(files, project, _is_accelerator, "gradient_accumulation_steps") or _every(files, project)
-    if not any(map(_APART.search, texts)) or any(map(_TOGETHER.search, texts)):
+    splits = any(map(_SPLITS.search, texts))
+    apart = _SAMPLES if splits else _APART
+    if not any(map(apart.search, texts)) or any(map(_TOGETHER.search, texts)):
         return Sizes(passes=passes)
     batch = _first(files, project, _is_loader, "batch_size")
     whole = "" if batch else _first(files, project, _is_loader, "batch_size", shared=True)
+    parted = passes and not (batch or whole)
+    divided = _first(files, project, _is_loader, "batch_size", passes=passes) if parted else ""
     once = not any(_ADDS_UP.search(text) or _ENGINE.search(text) for text in texts)
-    return Sizes(batch, passes, whole, once and not passes and bool(batch or whole))
+    own = any(_shares(files[0], project, _is_loader, "batch_size"))
+    loads = own and not any(map(_ENGINE_LOADS.search, texts))
+    once = once and not passes and bool(batch or whole)
+    return Sizes(batch, passes, whole, divided, once=once, splits=splits, loads=loads)
 
 
 def _every(files: list[File], project: Modules) -> str:
@@ -75,10 +92,11 @@ def _every(files: list[File], project: Modules) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def _flag_of(share: Share | None, *, shared: bool = False) -> str:
-    """Return the flag that a share is, or of which it is each process's; empty for anything else."""
-    alone = share is not None and len(share.above) == 1
-    return share.above[0] if share is not None and alone and share == Share(share.above, (), -shared) else ""
+def _flag_of(share: Share | None, *, shared: bool = False, passes: str = "") -> str:
+    """Return the flag that a share is, or of which it is each process's or each pass's; empty for others."""
+    if share is None or len(share.above) != 1:
+        return ""
+    return share.above[0] if share == Share(share.above, (passes,) if passes else (), -shared) else ""
 
 
 def _first(
@@ -88,11 +106,12 @@ def _first(
     argument: str,
     *,
     shared: bool = False,
+    passes: str = "",
 ) -> str:
     """Return the one flag that an argument is in the program's own file, else in all others that say one."""
     for some in (files[:1], files[1:]):
         shares = [share for file in some for share in _shares(file, project, asks, argument)]
-        found = {_flag_of(share, shared=shared) for share in shares}
+        found = {_flag_of(share, shared=shared, passes=passes) for share in shares}
         if found:
             return found.pop() if len(found) == 1 else ""
     return ""
