@@ -11,6 +11,7 @@ from itertools import zip_longest
 
 from cfglint.document.follow import modules_of
 from cfglint.document.python.declared import all_taken, one_parser
+from cfglint.document.python.vain import vain_flags
 from cfglint.errors import nearest
 from cfglint.record import Value
 
@@ -74,6 +75,9 @@ def strange_flags(document: Document, library: Library) -> list[Strange]:
     if known is None:
         return []
     taken, sure, switches = known
+    if all(_is_taken(name, taken) for name, _, _ in flags):
+        return []
+    sure -= _vain(file, library, sure)
     free = sure - {name for name, _, _ in flags}
     program = words[at].spelled.rpartition("/")[2]
     strange = []
@@ -168,6 +172,16 @@ def _taken(file: File, library: Library) -> tuple[frozenset[str], frozenset[str]
         library.programs[key] = one_parser(file.text) or all_taken(modules_of(library).files(file))
     taken: tuple[frozenset[str], frozenset[str], frozenset[str]] | None = library.programs[key]
     return taken
+
+
+def _vain(file: File, library: Library, flags: frozenset[str]) -> frozenset[str]:
+    """Return the flags that are called after data or a model, and name none."""
+    key = f"{file.path}:vain"
+    if key not in library.programs:
+        among = frozenset(flag for flag in flags if _DATA.fullmatch(flag) or _MODEL.fullmatch(flag))
+        library.programs[key] = vain_flags(modules_of(library).files(file), among)
+    vain: frozenset[str] = library.programs[key]
+    return vain
 
 
 def _is_taken(name: str, taken: frozenset[str]) -> bool:
