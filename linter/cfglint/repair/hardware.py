@@ -7,13 +7,14 @@ steps that keep the batch are told as well. A number of GPUs that the job itself
 
 from __future__ import annotations
 
+from itertools import islice
 from math import inf
 
 from cfglint.engine.cases import TOTAL
 from cfglint.engine.judge import judge
 from cfglint.engine.memory import GIB, HERE, LACKING, bounds_of, memory_of
 from cfglint.facts import missing
-from cfglint.findings import Fix, Span
+from cfglint.findings import Span
 from cfglint.hardware.catalogue import catalogue
 from cfglint.hardware.catalogue import gpu as gpu_named
 from cfglint.hardware.prices import shipped
@@ -25,6 +26,7 @@ from cfglint.repair.beside import gpus_together
 from cfglint.repair.counted import ASSUMED
 from cfglint.repair.estimate import middle
 from cfglint.repair.on_host import host_lacks, large_host, of_the_host
+from cfglint.repair.place import Place, closest_told, is_laid_out, named, shown
 from cfglint.repair.results import as_if_it_ran, is_same
 from cfglint.repair.sized import share_of_each
 from cfglint.repair.together import combined
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged, Subject
     from cfglint.facts import Values
-    from cfglint.findings import Memory
+    from cfglint.findings import Fix, Memory
     from cfglint.hardware.catalogue import Gpu
     from cfglint.lang.pack import CompiledRule
     from cfglint.repair.trials import Goal, Trials
@@ -50,7 +52,12 @@ _NODE = 8  # GPUs of a machine that clouds rent
 _MIB = 1 << 20
 _TERA = 1e12
 _AS_FAST = 0.7  # of the present rate
-_LARGER, _MOST_ELSEWHERE = 1.5, 2  # times the present memory; so many GPUs are looked at with a repair
+_LARGER = 1.5  # times the present memory
+_MOST_ELSEWHERE, _ALL_ELSEWHERE = 2, 4  # so many GPUs are looked at with a repair; with no other way out
+_FEW = 2  # places that are told
+_MUCH_CHEAPER = 0.9  # of what the place costs that surely holds a job
+_MACHINES = (2, 4, 8)
+_SHARDED = ("fsdp", "deepspeed")  # more GPUs hold less each, and no file says how many there are
 _STATES = "MEM105"  # the rule about what is needed whatever the batch
 _WIDE = 3.0  # times the lower end of an estimate
 _KERNELS = "PRC"  # rules about what a GPU has kernels for
@@ -58,38 +65,6 @@ _LIKELY, _ROOMY = 0.9, 0.25  # of what a GPU has: an estimate's middle, and the 
 _HALF = 0.5  # of what a place costs where nothing has to change
 # More is no advice: dollars an hour, times what the present GPUs cost, dollars for each GPU of the job.
 _MOST_HOURLY, _TIMES_OWN, _MOST_EACH = 40.0, 4, 8.0
-
-
-class Place(Record):
-    """GPUs on which a job runs: ``name`` such as ``h100-sxm:4``, dollars of an hour, the memory there.
-
-    ``accumulation`` says what keeps the effective batch, nothing where nothing has to change. ``price`` is
-    said, of one GPU where nobody says how many there have to be. ``amid`` other errors, which stand against
-    the job on any GPU. ``host`` says what a machine needs of its own memory where that is much. ``may`` says
-    that the job may need more than there is; ``own`` is said of some of the GPUs that are there.
-    """
-
-    name: str
-    hourly: float
-    memory: Memory
-    price: str
-    accumulation: str = ""
-    amid: bool = False
-    host: str = ""
-    may: bool = False
-    own: str = ""
-
-    @property
-    def words(self) -> str:
-        """What is told of the place."""
-        need, capacity = self.memory.need_gib, self.memory.capacity_gib
-        low = f"{need.low:.0f}"
-        size = f"at least {low}" if need.high == inf else f"{low}–{need.high:.0f}"
-        price = "" if self.own else f", {self.price}"
-        of = f"{size} of {capacity or 0:.1f} GiB{price}{self.host}"
-        steps = f" with {self.accumulation}" if self.accumulation else ""
-        fits = ", where it may fit" if self.may else ""
-        return f"{self.own or self.name}{steps}{fits} ({of})"
 
 
 class Market(Record):
@@ -129,17 +104,33 @@ class Market(Record):
     def places(self, goals: tuple[Goal, ...], *, may: bool = False) -> list[Place]:
         """Return the cheapest place that needs no change, and one that costs less with other steps.
 
-        With ``may``, where none surely holds the job, the cheapest that may, or where its batch grows.
+        Beside it, a far cheaper one that probably holds the job. With ``may``, where none surely does, the
+        cheapest that may, of one machine or of several, or where its batch grows.
         """
         key = (*(goal.code for goal in goals), "may" if may else "")
         if key not in self._found:
-            sure = self.places(goals) if may else list(self._places(goals))
+            sure = self.places(goals) if may else self._with_likely(list(self._places(goals)), goals)
             if may and not sure:
-                sure = list(self._uncertain(goals)) or list(self._places(goals, grows=True))[:1]
+                ways = (
+                    self._places(goals, wide=True),
+                    self._uncertain(goals),
+                    self._places(goals, grows=True),
+                    self._places(goals, grows=True, wide=True),
+                )
+                sure = next(filter(None, (list(islice(way, _FEW)) for way in ways)), [])
             self._found[key] = sure
         return self._found[key]
 
-    def _places(self, goals: tuple[Goal, ...], *, grows: bool = False) -> Iterator[Place]:
+    def _with_likely(self, sure: list[Place], goals: tuple[Goal, ...]) -> list[Place]:
+        """Put a far cheaper place that probably holds a job beside the one that surely does."""
+        most = next((place.hourly for place in sure if not place.accumulation), 0.0) * _MUCH_CHEAPER
+        if most and not sure[0].own:
+            place = next(self._uncertain(goals, most), None)
+            if place is not None and place.likely and not place.accumulation:
+                return [sure[0], place, *sure[1:]][:_FEW]
+        return sure
+
+    def _places(self, goals: tuple[Goal, ...], *, grows: bool = False, wide: bool = False) -> Iterator[Place]:
         judged, trials = self.judged, self.trials
         if grows and not all(goal.code.startswith(MEMORY) for goal in goals):
             return
@@ -147,7 +138,8 @@ class Market(Record):
             return
         cheapest: dict[bool, Place] = {}
         kernels = any(goal.code.startswith(_KERNELS) for goal in goals)  # an older GPU may have them
-        for offer in () if self.endless else self.offers(slower=kernels):
+        offers = [] if self.endless else self.wider() if wide else self.offers(slower=kernels)
+        for offer in offers:
             place = self._place(goals, offer, grows=grows)
             if place is not None:
                 cheapest.setdefault(bool(place.accumulation), place)
@@ -155,29 +147,31 @@ class Market(Record):
                     break
         yield from sorted(cheapest.values(), key=lambda place: bool(place.accumulation))
 
-    def _uncertain(self, goals: tuple[Goal, ...]) -> Iterator[Place]:
-        """Yield the cheapest place that may hold the job, where none surely does."""
+    def _uncertain(self, goals: tuple[Goal, ...], most: float = inf) -> Iterator[Place]:
+        """Yield the cheapest place that may hold the job, up to a price."""
         judged = self.judged
         if judged.target is None or any(self.trials.run.without_target(g.compiled, judged) for g in goals):
             return
         kernels = any(goal.code.startswith(_KERNELS) for goal in goals)
         for offer in self.offers(slower=kernels):
-            place = self._place(goals, offer, may=True)
-            if place is not None:
+            place = self._place(goals, offer, may=True) if offer[0] <= most else None
+            if place is not None and (place.likely or most == inf):
                 yield place
                 return
 
     def offers(self, *, slower: bool = False) -> list[_Offer]:
         """Return GPUs, how many on how many machines, and what they cost an hour, the cheapest first."""
         values = self.judged.values
-        asked, parts, vendor = values[HERE], values["num_nodes"], values.given.get("gpu.vendor")
-        if not is_number(asked) and values["launched.placed"] is True:
-            asked = values["gpus_needed"]
+        asked, parts, vendor = self._asked(), values["num_nodes"], values.given.get("gpu.vendor")
         given = values.given.get("gpu.per_node")
         own = given if isinstance(given, int) else 1
         machines = int(parts) if is_number(parts) and parts >= 1 else 1
         if self.together and machines == 1:
             counts = [self.together]
+        elif (
+            is_number(asked) and machines == 1 and is_number(all_of := values["num_gpus"]) and all_of > asked
+        ):
+            counts = [int(all_of)]  # an engine has some of the machine's, too
         elif is_number(asked) and asked >= 1:
             counts = [int(asked)]
         else:
@@ -212,6 +206,46 @@ class Market(Record):
 
         return sorted(offers, key=lambda offer: (not is_there(offer), offer[0], -offer[2], offer[1].name))
 
+    def closest(self) -> str:
+        """Say what comes closest to holding the job, where nothing does; nothing if unknown."""
+        judged, tried = self.judged, []
+        for _, gpu, count, nodes in (*self.offers(), *self.wider()):
+            values = self.trials.values(judged, self._facts(gpu, count, nodes))
+            if judged.target is not None and count * nodes >= self._least(values):
+                memory = memory_of(values, judged.target, asks=False)[0]
+                tried.append((named(gpu.name, count, nodes), memory))
+        return closest_told(tried)
+
+    def _asked(self) -> object:
+        """Return how many GPUs of a machine a job takes, as far as it says so."""
+        values = self.judged.values
+        asked, every = values[HERE], values["num_gpus"]
+        if not is_number(asked):
+            return values["gpus_needed"] if values["launched.placed"] is True else asked
+        parts = values["num_nodes"]
+        alone = not (is_number(parts) and parts > 1)  # an engine has some of the machine's, too
+        return every if alone and is_number(every) and every > asked else asked
+
+    def wider(self) -> list[_Offer]:
+        """Return several machines of eight that NVLink joins, where no command says how many there are."""
+        values = self.judged.values
+        counted = any(is_number(values[name]) for name in ("num_nodes", HERE, "num_gpus"))
+        trains = values["trains"] is True and values["generates"] is not True and not self.together
+        if counted or not trains or values["train_backend"] not in _SHARDED:
+            return []
+        sheet = (self.trials.run.prices or shipped()).hourly
+        vendor = values.given.get("gpu.vendor")
+        rented = [(usd, gpu_named(name)) for name, usd in sheet.items()]
+        return sorted(
+            (
+                (usd * _NODE * nodes, gpu, _NODE, nodes)
+                for usd, gpu in rented
+                for nodes in _MACHINES
+                if gpu.vendor == vendor and gpu.nvlink is True and self.is_no_step_down(gpu)
+            ),
+            key=lambda offer: (offer[0], offer[1].name),
+        )
+
     def _spread(self, counts: list[int], machines: int) -> tuple[list[int], int]:
         """Return GPUs of a machine, and the machines, where Ray places a job on as many as it needs."""
         values = self.judged.values
@@ -230,7 +264,7 @@ class Market(Record):
         """Whether Ray places the job on several machines, a server is one of several, or no command tells."""
         values = self.judged.values
         unsaid = not is_number(values["num_nodes"]) and not is_number(values["launched.here"])
-        return unsaid or values["launched.placed"] is True or values["trains"] is False
+        return bool(unsaid or values["launched.placed"] is True or values["trains"] is False)
 
     def is_no_step_down(self, gpu: Gpu, *, slower: bool = False) -> bool:
         """Whether a GPU is the present one, or has as much memory and, unless ``slower``, the speed."""
@@ -254,7 +288,7 @@ class Market(Record):
         values = trials.values(judged, facts)
         if count * nodes < self._least(values) or _is_over(values, may=may) or host_lacks(values):
             return None
-        if any(not _may_hold(goal.compiled, values, may=may) for goal in goals) or not _is_tiled(values):
+        if any(not _may_hold(goal.compiled, values, may=may) for goal in goals) or not is_laid_out(values):
             return None
         steps = self._steps(values, facts)
         grown = self._grown(values) if steps == 0 and grows else ""
@@ -270,7 +304,7 @@ class Market(Record):
         if broken or any(rule.test(values) is False for rule in kernels):
             return None
         memory = self._memory(values, may=may)
-        name = _named(gpu.name, count, nodes)
+        name = named(gpu.name, count, nodes)
         told = self.told(steps) if steps else grown
         price, host = self.price(hourly, count * nodes), large_host(values)
         amid = bool(standing - {rule.code for rule in moved})
@@ -324,15 +358,21 @@ class Market(Record):
         return own if scripted and is_number(own) else 1
 
     def larger(self, most: float) -> list[tuple[str, float, int, int]]:
-        """Return some GPUs with more memory, with their price, up to a price: the cheapest of each size."""
+        """Return some GPUs with more memory, with their price, up to a price: the cheapest of each size.
+
+        Without a price, all sizes are looked at, and as many as the job asks for.
+        """
+        enough = _MOST_ELSEWHERE if most < inf else _ALL_ELSEWHERE
         sizes = [self.judged.values.given.get("gpu.vram", 0)]
         found: list[tuple[str, float, int, int]] = []
+        asked = self._asked()
+        least = asked if is_number(asked) and most == inf else 1
         for hourly, gpu, count, nodes in self.offers():
             size = (gpu.usable_mib or 0) * _MIB
-            if hourly > most or len(found) == _MOST_ELSEWHERE:
+            if hourly > most or len(found) == enough:
                 break
             larger = all(is_number(other) and size > _LARGER * other for other in sizes)
-            if larger and not self.is_too_small(gpu, count, nodes):
+            if larger and count * nodes >= least and not self.is_too_small(gpu, count, nodes):
                 sizes.append(size)
                 found.append((gpu.name, hourly, count, nodes))
         return found
@@ -413,34 +453,6 @@ def _may_hold(rule: CompiledRule, values: Values, *, may: bool) -> bool:
     return truth in (True, None) or (may and rule.code.startswith(MEMORY) and truth is not False)
 
 
-def _is_tiled(values: Values) -> bool:
-    """Whether the parallel sizes divide the GPUs, as far as both are known."""
-    replicas = values["train_dp"]
-    return not is_number(replicas) or (replicas >= 1 and replicas == int(replicas))
-
-
-def _named(gpu: str, count: int, nodes: int) -> str:
-    """Return a target's name, as `--gpu` takes it: ``h100-sxm:8x2`` are two machines."""
-    if nodes > 1:
-        return f"{gpu}:{count}x{nodes}"
-    return f"{gpu}:{count}" if count > 1 else gpu
-
-
-def hardware_fix(places: list[Place], judged: Judged) -> Fix | None:
-    """Return what a finding says of other hardware; None where there is none."""
-    if not places:
-        return None
-    changed = ["" if place.accumulation or place.amid else "unchanged " for place in places]
-    words = [f"{way}on {place.words}" for way, place in zip(changed, places, strict=True)]
-    rest = "once the other errors are mended, " if any(place.amid for place in places) else ""
-    return _shown(f"{rest}run it {', or '.join(words)}", judged)
-
-
-def as_many(judged: Judged, asked: int) -> list[Fix]:
-    """Return as many GPUs as a job asks for; none is named, as nobody knows whether the job fits it."""
-    return [_shown(f"run it unchanged on {asked} GPUs; which ones hold it is not judged", judged)]
-
-
 def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) -> Fix | None:
     """Return other hardware on which a safe repair lets the job run; None where the next larger do not.
 
@@ -455,8 +467,8 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
         if mended is None:
             continue
         titles, beside = mended
-        where = f"run it on {_named(name, count, nodes)} ({market.price(hourly, count * nodes)}{beside})"
-        return _shown(f"{where}, and there {' and '.join(titles)}", market.judged)
+        where = f"run it on {named(name, count, nodes)} ({market.price(hourly, count * nodes)}{beside})"
+        return shown(f"{where}, and there {' and '.join(titles)}", market.judged)
     return None
 
 
@@ -482,8 +494,3 @@ def _mended_there(there: Run, subject: Subject) -> tuple[list[str], str] | None:
         return None
     fits = memory_of(values, judged.target, asks=False)[0].verdict == "fits"
     return (titles, of_the_host(judged.values, values)) if fits and not host_lacks(values) else None
-
-
-def _shown(title: str, judged: Judged) -> Fix:
-    name = judged.target.name if judged.target is not None else None
-    return Fix(0, title, (), applicability="display", target=name)

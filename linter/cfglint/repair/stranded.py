@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 BY_HAND = "cfglint has no setting to move for {}: change by hand what the message names"
 _PARTS = (("trainer.memory", "trains"), ("engine.memory", "generates"))
-_NOWHERE = "; no other hardware was found on which the job runs"
+NOWHERE = "; no other hardware was found on which the job runs"
 _UNJUDGED = "; on which other hardware the job runs is not known, as its memory is not judged"
 
 
@@ -42,16 +42,16 @@ def nowhere(judged: Judged) -> str:
     from cfglint.engine.together import asked_together
 
     if judged.target is None:
-        return _NOWHERE
+        return NOWHERE
     if judged.values[LACKING] is True:
         parts = (name for name, there in _PARTS if judged.values[there] is True)
         needs = [bounds_of(judged.values[name]) for name in parts]
         known = all(need is not None and need[1] < INF for need in needs)
-        return _NOWHERE if needs and known else _UNJUDGED
+        return NOWHERE if needs and known else _UNJUDGED
     memory = memory_of(judged.values, judged.target, narrow="")[0]
     missing = needs_of(cases_of(judged.values)[0].values[TOTAL])
     if memory.verdict != "unknown" and not missing:
-        return _NOWHERE
+        return NOWHERE
     ask = memory.ask or asked_together(judged.values, missing)  # too much here; elsewhere, nobody knows
     return f"{_UNJUDGED}: {ask}" if ask else _UNJUDGED
 

@@ -13,8 +13,9 @@ from cfglint.repair.estimate import middle
 from cfglint.repair.few import asked_of, is_of_number, too_few
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.found import Repair
-from cfglint.repair.hardware import Market, as_many, hardware_fix, mended_elsewhere
+from cfglint.repair.hardware import Market, mended_elsewhere
 from cfglint.repair.one_here import one_here
+from cfglint.repair.place import as_many, hardware_fix
 from cfglint.repair.price import lays_out
 from cfglint.repair.proposals import Repairs, does_not_fit, doubt, is_certain, stranding
 from cfglint.repair.reason import Reason
@@ -22,7 +23,7 @@ from cfglint.repair.served import with_engine
 from cfglint.repair.shared import too_long
 from cfglint.repair.shortage import moved_besides
 from cfglint.repair.sized import hosted, sent_away, ways_away
-from cfglint.repair.stranded import BY_HAND, nowhere, stranded_told
+from cfglint.repair.stranded import BY_HAND, NOWHERE, nowhere, stranded_told
 from cfglint.repair.template import shared_at_launch
 from cfglint.repair.tighter import anyhow, furthest, tightened
 from cfglint.repair.together import combined
@@ -203,7 +204,7 @@ class Wants(Record):
             return [*elsewhere, *cut][:MOST], _CUT
         certain = self._on_some(judged, stranded) or self._immovable(group, lost)
         if certain := certain or self._numbers(group, lost):
-            return elsewhere, certain if elsewhere else certain + nowhere(judged)
+            return elsewhere, certain if elsewhere else certain + self._nowhere(judged, stranded)
         codes = ((group.code,) if group.code in lost or not lost else ()) + tuple(lost)
         if codes[0].startswith("MEM"):  # what a job takes of GPUs that are not there is not to the point
             codes = (*(code for code in codes if not code.startswith("MEM")), *codes)
@@ -211,13 +212,25 @@ class Wants(Record):
         told = self._reason(first)
         elsewhere = [*self._hope(stranded, judged, told), *elsewhere]
         if told.text and (first == group.code or told.vain):
-            return elsewhere, told.text if elsewhere else told.text + nowhere(judged)
+            return elsewhere, told.text if elsewhere else told.text + self._nowhere(judged, stranded)
         text = stranded_told(
             self.solver.named(lost or (group.code,)), told.text.replace("this rule", first), group.code
         )
         if elsewhere or told.text:
             return elsewhere, text
-        return elsewhere, text + nowhere(judged)
+        return elsewhere, text + self._nowhere(judged, stranded)
+
+    def _nowhere(self, judged: Judged, goals: Sequence[Goal]) -> str:
+        """Say that no other hardware was found, where other hardware could help, and what comes closest."""
+        if not any(map(self.solver.rests_on_target, goals)):
+            return ""
+        told = nowhere(judged)
+        held = (
+            told == NOWHERE
+            and judged in self._markets
+            and any(goal.code.startswith(MEMORY) for goal in goals)
+        )
+        return (self._markets[judged].closest() if held else "") or told
 
     def _held_back(self, group: Group, judged: Judged) -> tuple[list[Fix], str] | None:
         """Return the ways out of another error that only a cut of the data mends; None where there is none.
