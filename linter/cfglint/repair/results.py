@@ -48,6 +48,7 @@ _OTHERS = {  # told where they move
     "results.drawn": "samples that are grouped together",
     "results.dealt": "processes that read the data (its code deals it to a fixed number)",
     "results.round": "answers generated at a time",
+    "results.parts": "parts of a matrix that Muon makes orthogonal apart",
 }
 _RISKS = {
     "results.longest": "data",
