@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cfglint.repair.tracks import Option
     from cfglint.repair.trials import Trials
 
-_WORK, _COMPUTE, _MOVES = "step.work", "step.compute", ("step.transfer", "step.host")
+WORK, _COMPUTE, _MOVES = "step.work", "step.compute", ("step.transfer", "step.host")
 _SHORTEST = "step.shortest"
 _HOST, _HOST_TIMES = "need.host", 3.6  # times the memory of a machine's GPUs
 _HOST_EACH, _HOST_LARGE = 375 * GIB, 500 * GIB  # for each GPU of a machine, and for each large one
@@ -70,7 +70,7 @@ def _works(values: Values) -> list[float] | None:
 
 def _matched(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> tuple[float, float] | None:
     """Return by which share a step takes longer at either end of its range."""
-    old, new = bounds_of(judged.values[_WORK]), bounds_of(trials.values(judged, facts)[_WORK])
+    old, new = bounds_of(judged.values[WORK]), bounds_of(trials.values(judged, facts)[WORK])
     if old is None or new is None or not 0 < old[0] <= old[1] < INF or new[1] == INF:
         return None
     shares = sorted((new[0] / old[0] - 1, new[1] / old[1] - 1))
@@ -185,6 +185,6 @@ def points(trials: Trials, judged: Judged, facts: Mapping[str, object], own: flo
     share = _matched(trials, judged, facts)
     if share is not None:
         return max((share[0] + share[1]) / 2 / _POINT, _NOTABLE)
-    old, new = (bounds_of(values[_WORK]) for values in (judged.values, trials.values(judged, facts)))
+    old, new = (bounds_of(values[WORK]) for values in (judged.values, trials.values(judged, facts)))
     told = old is not None and new is not None and old != new and max(old[1], new[1]) < INF
     return _NOTABLE if told else own

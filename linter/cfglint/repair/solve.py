@@ -31,6 +31,7 @@ from cfglint.repair.sparing import are_spared
 from cfglint.repair.together import combined, distinct
 from cfglint.repair.tracks import worse
 from cfglint.repair.trials import MEMORY, Goal, Group, Trials, on_some_numbers, to_mend
+from cfglint.repair.whole import quicker
 from cfglint.repair.write import Writer
 
 TYPE_CHECKING = False
@@ -134,11 +135,10 @@ class Solver(Record):
         key = (tuple(goals), self.watched, allowed)
         if key not in self._repairs:
             search = replace(self.search(goals, allowed.limit), keeping=not allowed.unsafe)
-            self._repairs[key] = self._proven(
-                search,
-                goals,
-                lambda: self._extended(search, goals, allowed, None if search.refused else best),
-            )
+            extended = partial(self._extended, search, goals, allowed)
+            found = self._proven(search, goals, lambda: extended(None if search.refused else best))
+            anew = partial(self.cheapest, goals)
+            self._repairs[key] = quicker(self.trials, goals[0].judged, allowed, found, anew)
         return self._repairs[key]
 
     def _proven(
