@@ -33,7 +33,7 @@ from cfglint.repair.laid import laid_over
 from cfglint.repair.machines import Machines
 from cfglint.repair.nearly import nearly_keeps
 from cfglint.repair.newer import for_a_newer
-from cfglint.repair.others import for_a_launcher, for_several
+from cfglint.repair.others import for_a_launcher, for_several, share_micro
 from cfglint.repair.price import beyond_hosts, points, regroups
 from cfglint.repair.reasoned import for_people
 from cfglint.repair.results import as_if_it_ran, has_stayed, is_same, probe, rests_apart, risk_to_results
@@ -344,11 +344,15 @@ class Options(Record):
         ratio = probe(knob.keeping, values, needs), probe(knob.keeping, moved, needs)
         shown = self.writer.patch(option.written) is None  # no edit can do it: it is told alone
         partners, why = partners_of(self.judged, knob)
-        for partner in partners:
+        together = _STEPS in partners and share_micro(option, self.writer)
+        for partner in (_MICRO, *partners) if together else partners:
             value = in_proportion(*ratio, values[partner])
-            if value is None or (partner == _MICRO and not why and _more(value, values[partner])):
+            grows = partner == _MICRO and _more(value, values[partner])
+            if value is None or (grows and not (why or together)):
                 continue
             facts = {**option.facts, **exchanged_for(self.judged, partner, value)}
+            if grows and not why and self.trials.harmed(self.judged, facts, infos=False):
+                continue  # accumulation takes no more memory
             way = self.writer.writes(partner, value)
             if way is None or not (shown or self._is_told(way) or self.writer.patch(way.keys)):
                 continue

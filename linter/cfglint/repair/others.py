@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cfglint.repair.write import Definition, Writer
 
 AS_WELL = "other commands of the script read it, too"
+_MICRO = "micro_batch_size"
 NEED_OTHERS = f"{AS_WELL}, and need other accumulation steps"
 _LAUNCHED_STEPS = tuple(
     (*holder, "deepspeed_config", "gradient_accumulation_steps")
@@ -42,7 +43,8 @@ def for_several(
             option.effects.append(f"{key} is computed from it: see that the batch stays")
     if any(definition.several for definition in definitions):
         option.several = True
-        same = exchanged and file == "shell" and _keep_too(option, writer)
+        kept = exchanged or _MICRO in option.exchanged
+        same = kept and file == "shell" and keep_too(option, writer)
         spared = same or apart(option)
         option.unbalanced = exchanged and file == "shell" and not spared  # until all are written (in_step.py)
         if not spared and not option.unbalanced:
@@ -54,7 +56,22 @@ def for_several(
             option.effects.append(f"other configs of the file read it, too{more}")
 
 
-def _keep_too(option: Option, writer: Writer) -> bool:
+def share_micro(option: Option, writer: Writer) -> bool:
+    """Whether one variable is the micro-batch of all commands of a script that an option moves.
+
+    Another micro-batch keeps the batch of all of them; accumulation steps would be written into each, unless
+    one variable says them, too.
+    """
+    if any(writer.definition(path).several for path in writer.origins.of("grad_accum").paths):
+        return False
+    definitions = [writer.definition(written.path) for written in option.written]
+    paths = writer.origins.of(_MICRO).paths
+    shell = writer.subject.document.format == "shell" and bool(definitions) and len(paths) == 1
+    several = shell and all(each.several for each in (*definitions, writer.definition(paths[0])))
+    return several and keep_too(option, writer)
+
+
+def keep_too(option: Option, writer: Writer) -> bool:
     """Whether other commands keep their batch, too: they read all that is moved, and the micro-batch."""
     view = writer.subject.view
     keys = [*(each.path for each in option.written), *writer.origins.of("micro_batch_size").paths]
