@@ -23,6 +23,7 @@ TABLE = [
     (FOUR + SFT + "--modules_to_save embed_tokens lm_head", {"lora_embeddings": True}),
     (FOUR + SFT + "--modules_to_save all-embedding", {"lora_embeddings": True}),
     (FOUR + SFT + "--modules_to_save norm", {"lora_embeddings": False}),
+    (FOUR + SFT + "--experts_impl grouped_mm", {"hf.layout": "stacked"}),
     (FOUR + SFT + "--attn_impl flash_attn", {"attn_impl": "flash_attention_2"}),
     (FOUR + SFT + "--tuner_type full --deepspeed zero3", {"lora_rank": 0, "zero_stage": 3}),
     (
