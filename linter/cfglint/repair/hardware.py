@@ -26,7 +26,7 @@ from cfglint.repair.beside import gpus_together
 from cfglint.repair.counted import ASSUMED
 from cfglint.repair.estimate import middle
 from cfglint.repair.on_host import host_lacks, large_host, of_the_host
-from cfglint.repair.place import Place, closest_told, is_laid_out, named, shown
+from cfglint.repair.place import Place, closest_told, is_endless, is_laid_out, named, shown
 from cfglint.repair.results import as_if_it_ran, is_same
 from cfglint.repair.sized import share_of_each
 from cfglint.repair.together import combined
@@ -62,6 +62,7 @@ _STATES = "MEM105"  # the rule about what is needed whatever the batch
 _WIDE = 3.0  # times the lower end of an estimate
 _KERNELS = "PRC"  # rules about what a GPU has kernels for
 _LIKELY, _ROOMY = 0.9, 0.25  # of what a GPU has: an estimate's middle, and the states where no more is known
+_AT_LEAST = 0.8  # of what a GPU has: an estimate's lower end, where no place is likely
 _HALF = 0.5  # of what a place costs where nothing has to change
 # More is no advice: dollars an hour, times what the present GPUs cost, dollars for each GPU of the job.
 _MOST_HOURLY, _TIMES_OWN, _MOST_EACH = 40.0, 4, 8.0
@@ -90,7 +91,7 @@ class Market(Record):
         if self._endless is None:
             most = max(self.offers(), key=lambda offer: offer[2] * offer[3], default=None)
             values = None if most is None else self.trials.values(self.judged, self._facts(*most[1:]))
-            self._endless = values is not None and _is_endless(values)
+            self._endless = values is not None and is_endless(values)
         return self._endless
 
     def price(self, hourly: float, gpus: int) -> str:
@@ -148,16 +149,17 @@ class Market(Record):
         yield from sorted(cheapest.values(), key=lambda place: bool(place.accumulation))
 
     def _uncertain(self, goals: tuple[Goal, ...], most: float = inf) -> Iterator[Place]:
-        """Yield the cheapest place that may hold the job, up to a price."""
+        """Yield the cheapest place that may hold the job, up to a price; one of many GPUs, likely or not."""
         judged = self.judged
         if judged.target is None or any(self.trials.run.without_target(g.compiled, judged) for g in goals):
             return
         kernels = any(goal.code.startswith(_KERNELS) for goal in goals)
-        for offer in self.offers(slower=kernels):
-            place = self._place(goals, offer, may=True) if offer[0] <= most else None
-            if place is not None and (place.likely or most == inf):
-                yield place
-                return
+        for wild in (False, True) if judged.values[LACKING] is True and most == inf else (False,):
+            for offer in self.offers(slower=kernels):
+                place = self._place(goals, offer, may=True, wild=wild) if offer[0] <= most else None
+                if place is not None and (place.likely or most == inf):
+                    yield place
+                    return
 
     def offers(self, *, slower: bool = False) -> list[_Offer]:
         """Return GPUs, how many on how many machines, and what they cost an hour, the cheapest first."""
@@ -281,7 +283,13 @@ class Market(Record):
         )
 
     def _place(
-        self, goals: tuple[Goal, ...], offer: _Offer, *, may: bool = False, grows: bool = False
+        self,
+        goals: tuple[Goal, ...],
+        offer: _Offer,
+        *,
+        may: bool = False,
+        grows: bool = False,
+        wild: bool = False,
     ) -> Place | None:
         judged, trials, (hourly, gpu, count, nodes) = self.judged, self.trials, offer
         facts = self._facts(gpu, count, nodes)
@@ -303,7 +311,7 @@ class Market(Record):
         kernels = (rule for rule in moved if rule.level == "warning" and rule.code.startswith(_KERNELS))
         if broken or any(rule.test(values) is False for rule in kernels):
             return None
-        memory = self._memory(values, may=may)
+        memory = self._memory(values, may=may, wild=wild)
         name = named(gpu.name, count, nodes)
         told = self.told(steps) if steps else grown
         price, host = self.price(hourly, count * nodes), large_host(values)
@@ -333,7 +341,7 @@ class Market(Record):
         numbers = ",".join(map(str, range(count)))
         return f"{count} of the {int(there)} GPUs here, by CUDA_VISIBLE_DEVICES={numbers}"
 
-    def _memory(self, values: Values, *, may: bool) -> Memory | None:
+    def _memory(self, values: Values, *, may: bool, wild: bool = False) -> Memory | None:
         """Return what a job needs where it fits, or ``may`` fit; None where it does not, or who knows."""
         assert self.judged.target is not None
         memory = memory_of(values, self.judged.target, asks=False)[0]
@@ -343,7 +351,7 @@ class Market(Record):
             return memory if memory.verdict == "fits" and not wide else None
         if memory.verdict in ("fits", "tight"):
             likely = need.high <= there or middle((need.low, need.high)) <= _LIKELY * there
-            return memory if likely else None
+            return memory if likely or (wild and need.low <= _AT_LEAST * there) else None
         floor = share_of_each(self.judged, values) / GIB
         if memory.verdict != "unknown" or not 0 < floor <= _ROOMY * there:
             return None
@@ -441,16 +449,10 @@ def _is_over(values: Values, *, may: bool) -> bool:
     return need[0] > vram[0] or (not may and need[1] > vram[0] and not needs_of(values[TOTAL]))
 
 
-def _is_endless(values: Values) -> bool:
-    """Whether nobody knows the size of a job's model, and so what it needs in any case."""
-    need, size = bounds_of(values[TOTAL]), bounds_of(values["model.params"])
-    return (need is None or need[1] == inf) and (size is None or size[1] == inf)
-
-
 def _may_hold(rule: CompiledRule, values: Values, *, may: bool) -> bool:
     """Whether a rule holds there, or, of memory that only ``may`` be enough, is not broken for certain."""
     truth = rule.test(values)
-    return truth in (True, None) or (may and rule.code.startswith(MEMORY) and truth is not False)
+    return truth in (True, None) or (may and rule.code[:3] == MEMORY[:3] and truth is not False)
 
 
 def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) -> Fix | None:

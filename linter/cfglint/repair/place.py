@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
+from cfglint.engine.cases import TOTAL
 from cfglint.engine.memory import HERE, bounds_of
 from cfglint.findings import Fix
 from cfglint.lang.types import is_number
@@ -122,3 +123,9 @@ def closest_told(tried: list[tuple[str, Memory]]) -> str:
     lacks = f"lacks at least {least:.0f} GiB" if least > 0 else f"may lack up to {most:.0f} GiB"
     others = f"none of the {len(tried)} others that were tried surely holds it"
     return f"; {others}: the closest, {name}, {lacks} per GPU"
+
+
+def is_endless(values: Values) -> bool:
+    """Whether nobody knows the size of a job's model, and so what it needs in any case."""
+    need, size = bounds_of(values[TOTAL]), bounds_of(values["model.params"])
+    return (need is None or need[1] == inf) and (size is None or size[1] == inf)
