@@ -8,6 +8,7 @@ from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
 from cfglint.repair.allowed import ANY, SAFE
+from cfglint.repair.applied import Applied
 from cfglint.repair.fixes import fix_of
 from cfglint.repair.notes import comments
 from cfglint.repair.proposals import groups_of, mend
@@ -88,7 +89,8 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
             chosen = _chosen(solver, repairs, found, wanted)
             if chosen:
                 return _step(solver, chosen)
-            told = _as_told(Wants(solver, groups, repairs), found, wanted)
+            wants = (Wants if wanted.accept_may else Applied)(solver, groups, repairs)
+            told = _as_told(wants, found, wanted)
             if told is not None:
                 return told
             step = _Step(subject)

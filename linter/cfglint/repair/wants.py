@@ -75,14 +75,12 @@ class Wants(Record):
 
     def proposals(self, code: str, judged: Judged) -> tuple[list[Fix], str]:
         """Return the fix of a rule on a target, and the other ways out; with a text, there is no fix."""
-        from cfglint.repair.reasons import unfixed  # seldom needed
-
         group, repair = self.groups[code], self.repairs.of(code, judged)
         instead = self._of_other_gpus(group, judged) or self._instead(group, judged)
         if instead is not None:
             return instead
         if repair is None or (repair, judged) not in self._fixes:
-            fixes = fixes_of(self.solver, group, judged, repair)
+            fixes = self._fixes_of(group, judged, repair)
             if repair is not None:
                 self._fixes[repair, judged] = fixes
         else:
@@ -109,14 +107,23 @@ class Wants(Record):
             goals = group.goals if repair is None else repair.goals
             near = [one for one in self._near(goals, judged) if _share(one) < _share(fixes[0]) / 2]
             fixes = [*near, *fixes]
-        if placed and fixes and _is_endless(fixes[0]) and (elsewhere or not group.error):
+        endless = placed and fixes and _is_endless(fixes[0])
+        if endless and (not group.error or (here and self._runs_elsewhere(judged, here))):
             return [*elsewhere, *fixes][:MOST], _slowness(fixes[0])
         fixes[MOST - 1 :] = elsewhere or fixes[MOST - 1 :]
         if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
-            some = self._on_some(judged, here)
-            told = Reason(some) if some else unfixed(self.solver, group)
-            return [*self._hope(here, judged, told), *fixes][:MOST], told.text
+            return self._without_fix(group, judged, fixes)
         return fixes, ""
+
+    def _fixes_of(self, group: Group, judged: Judged, repair: Repair | None) -> list[Fix]:
+        return fixes_of(self.solver, group, judged, repair)
+
+    def _without_fix(self, group: Group, judged: Judged, fixes: list[Fix]) -> tuple[list[Fix], str]:
+        """Return what is said where no edit mends a rule: why, and what may be enough."""
+        here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
+        some = self._on_some(judged, here)
+        told = Reason(some) if some else self._reason(group.code)
+        return [*self._hope(here, judged, told), *fixes][:MOST], told.text
 
     def _cut(self, goals: Sequence[Goal], judged: Judged) -> list[Fix]:
         """Return a cut of the data after which the job fits by its likely need."""
@@ -193,13 +200,18 @@ class Wants(Record):
 
     def _of_stranded(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return what helps where an error has no repair: what may be enough, or other hardware."""
-        stranded, lost = self._stranding(judged), self.repairs.lost.get(judged, ())
+        stranded = self._stranding(judged)
         here = (goal for goal in group.goals if goal.judged is judged and goal.broken)
         every = list(dict.fromkeys((*stranded, *here)))  # a fix mends the rule that it is told of
         near = self._near(every, judged, unsafe=True)  # before what other machines would take to search
         elsewhere = self._elsewhere(judged, stranded)
         if near:
             return [*near, *elsewhere][:MOST], ""
+        return self._given_up(group, judged, elsewhere)
+
+    def _given_up(self, group: Group, judged: Judged, elsewhere: list[Fix]) -> tuple[list[Fix], str]:
+        """Return what is said where nothing lets a job run on a target: why, and where it would."""
+        stranded, lost = self._stranding(judged), self.repairs.lost.get(judged, ())
         if all(goal.code.startswith(MEMORY) for goal in stranded) and (cut := self._cut(stranded, judged)):
             return [*elsewhere, *cut][:MOST], _CUT
         certain = self._on_some(judged, stranded) or self._immovable(group, lost)
@@ -267,7 +279,7 @@ class Wants(Record):
 
     def _reason(self, code: str) -> Reason:
         """Return why a rule has no fix."""
-        from cfglint.repair.reasons import unfixed
+        from cfglint.repair.reasons import unfixed  # seldom needed
 
         if code not in self._told:
             self._told[code] = unfixed(self.solver, self.groups[code])
@@ -403,6 +415,10 @@ class Wants(Record):
                 found.append(shared_at_launch(self.solver, market, judged))
         self._elsewheres[key] = [fix for fix in found if fix is not None]
         return list(self._elsewheres[key])
+
+    def _runs_elsewhere(self, judged: Judged, goals: Sequence[Goal]) -> bool:
+        """Whether other hardware runs a job."""
+        return bool(self._elsewhere(judged, goals, may=False))
 
     def _steps(self, judged: Judged, steps: int) -> str:
         """Say what a file has to say for so many accumulation steps."""
