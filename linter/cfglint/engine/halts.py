@@ -25,13 +25,20 @@ def halts(subject: Subject) -> Iterator[Mistake]:
         yield from stop_of(subject)
 
 
-def halts_by(subject: Subject, told: dict[Steps, object], again: Callable[[], View | None]) -> bool:
-    """Whether a program that goes on stops at some keys' other values; with them ``again`` reads the file."""
+def goes_on(subject: Subject) -> bool:
+    """Whether the program of a launch is known to go on, where all of its config is here."""
     if not (subject.is_launch and subject.document.program is not None and _is_whole(subject.view)):
         return False
     from cfglint.engine.halt import halted_by
 
-    if halted_by(subject, subject.view, {}) or not halted_by(subject, subject.view, told):
+    return not halted_by(subject, subject.view, {})
+
+
+def halts_by(subject: Subject, told: dict[Steps, object], again: Callable[[], View | None]) -> bool:
+    """Whether a program that goes on stops at some keys' other values; with them ``again`` reads the file."""
+    from cfglint.engine.halt import halted_by
+
+    if not halted_by(subject, subject.view, told):
         return False
     view = again()  # other keys may read these
     return view is not None and halted_by(subject, view, told)

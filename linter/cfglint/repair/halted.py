@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cfglint.engine.halt import Missing
     from cfglint.engine.subject import Judged
     from cfglint.repair.tracks import Option
-    from cfglint.repair.trials import Goal
+    from cfglint.repair.trials import Goal, Trials
     from cfglint.schema.table import Mistake
 
 HALTED = "CFG034"
@@ -50,10 +50,10 @@ def added(judged: Judged) -> Fix | None:
     )
 
 
-def would_halt(judged: Judged, option: Option, read: Callable[[Option], View | None]) -> bool:
+def would_halt(trials: Trials, option: Option, read: Callable[[Option], View | None]) -> bool:
     """Whether a program that goes on would stop at what an option writes."""
     told = {each.path: each.value for each in option.written}
-    return halts_by(judged.subject, told, lambda: read(option))
+    return trials.may_halt and halts_by(trials.subject, told, lambda: read(option))
 
 
 def by_hand(goal: Goal) -> str:

@@ -240,7 +240,7 @@ class Options(Record):
             risk_of(track.move),
             [track.move.effect],
         )
-        if not self._carry(knob, option, plain=own.plain) or would_halt(self.judged, option, self._rewritten):
+        if not self._carry(knob, option, plain=own.plain) or would_halt(self.trials, option, self._rewritten):
             return None
         if len(track) <= SHORT and track.move.kind == "time":
             if beyond_hosts(self.trials, self.judged, option):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from cfglint.budget import spend
 from cfglint.document.compose import edited
+from cfglint.engine.halts import goes_on
 from cfglint.engine.judge import judge, values_for
 from cfglint.engine.memory import LACKING, bounds_of
 from cfglint.lang import tree as t
@@ -91,6 +92,7 @@ class Trials(Record):
     _of: dict[int, tuple[Base, Facts]] = field(factory=dict, init=False)  # what facts are a trial of, by id
     _numbered: dict[int, tuple[Values, list[Values], set[str]]] = field(factory=dict, init=False)
     _hidden: dict[tuple[Judged, str], bool] = field(factory=dict, init=False)
+    _goes_on: bool | None = field(default=None, init=False)
 
     def forget(self) -> None:
         """Let go of all trials."""
@@ -101,6 +103,13 @@ class Trials(Record):
     def subject(self) -> Subject:
         """The document as its framework sees it."""
         return self.judgements[0].subject
+
+    @property
+    def may_halt(self) -> bool:
+        """Whether the program of the job goes on, and may stop where keys say something else."""
+        if self._goes_on is None:
+            self._goes_on = goes_on(self.subject)
+        return self._goes_on
 
     def base(self, judged: Judged) -> Base:
         """Return one target's facts and rules as they stand."""
