@@ -21,10 +21,10 @@ class Applied(Wants):
     """The same fixes, as far as they are sure; other hardware and reasons are not looked for."""
 
     def _fixes_of(self, group: Group, judged: Judged, repair: Repair | None) -> list[Fix]:
-        if repair is not None and repair.patch is not None:
+        if repair is not None and repair.patch is not None and repair.risk != "data":  # which comes last
             fix = fix_of(repair, self.solver.trials, judged)
             if fix.certainty == "sure":
-                return [fix]  # none that risks less is found: that would be the cheapest
+                return [fix]
         return super()._fixes_of(group, judged, repair)
 
     def _near(self, goals: Sequence[Goal], judged: Judged, *, unsafe: bool = False) -> list[Fix]:
