@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cfglint.lang.pack import CompiledRule
     from cfglint.lang.values import Number
 
+    Judge = Callable[[t.Expr], object]  # the truth of a condition
     Holds = Callable[[t.Expr], bool]
 
 _PERCENT = 100
@@ -54,15 +55,30 @@ class Effect(Value):
     notable: bool = False
 
 
-def effects(knob: t.Knob, a: object, b: object, kind: Type) -> Iterator[Effect]:
-    """Yield what the knob says of the way from ``a`` to ``b``, and of the way back.
+class Between(Value):
+    """A knob's way between two values; ``before`` and ``after`` judge conditions at its ends."""
 
-    What it says under a condition is about a repair, not about two files, and is left out.
-    """
-    for old, new, to in ((a, b, "b"), (b, a, "a")):
+    knob: t.Knob
+    old: object
+    new: object
+    kind: Type
+    before: Judge
+    after: Judge
+
+    @property
+    def back(self) -> Between:
+        """The way back."""
+        return Between(self.knob, self.new, self.old, self.kind, self.after, self.before)
+
+
+def effects(change: Between) -> Iterator[Effect]:
+    """Yield what the knob says of a way, and of the way back."""
+    kind, knob = change.kind, change.knob
+    for way, to in ((change, "b"), (change.back, "a")):
+        old = way.old
         if "none" in kind.members and old != "none" and old in _listed(knob.values, kind):
             continue  # what full checkpointing costs is said against none, and not against selective
-        move = _offered(knob, old, new, kind)
+        move = _offered(way)
         if move is not None and (move.effect or move.kind):
             slow = move.kind == "time" and move.cost >= _NOTABLE
             notable = move.kind == "throughput" or slow or move.low is not None
@@ -74,21 +90,32 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else round(share * _PERCENT, _PLACES)
 
 
-def alters_results(knob: t.Knob, a: object, b: object, kind: Type) -> bool:
+def alters_results(change: Between) -> bool:
     """Whether a way between two values is marked as changing results, in either direction."""
-    ways = (_offered(knob, a, b, kind), _offered(knob, b, a, kind))
+    ways = (_offered(change), _offered(change.back))
     return any(move is not None and move.unsafe for move in ways)
 
 
-def _offered(knob: t.Knob, old: object, new: object, kind: Type) -> t.Move | None:
+def _offered(change: Between) -> t.Move | None:
     """Return the move that speaks of a change to a value which the knob would give."""
+    knob, old, new, kind = change.knob, change.old, change.new, change.kind
     if any(isinstance(value, Interval) or needs_of(value) for value in (old, new)):
         return None  # nobody knows how far the way is
     if knob.domain == "values" and new not in _listed(knob.values, kind):
         return None
     if {"halving": "up", "doubling": "down"}.get(knob.domain) == _direction(old, new):
         return None
-    return move_of(knob, old, new, kind) or move_of(knob, old, new, kind, always, always)
+
+    def found(admits: Callable[[object], bool]) -> t.Move | None:
+        def holds(condition: t.Expr) -> bool:
+            return admits(change.before(condition))
+
+        def leaves(condition: t.Expr) -> bool:
+            return admits(change.after(condition))
+
+        return move_of(knob, old, new, kind, holds, leaves)
+
+    return found(lambda truth: truth is True) or found(lambda truth: truth is not False)
 
 
 def never(_: t.Expr) -> bool:

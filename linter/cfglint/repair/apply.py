@@ -132,7 +132,8 @@ def _as_told(wants: Wants, found: Sequence[Found], wanted: Wanted) -> _Step | No
         for fix in fixes:
             sure = fix.certainty == "sure" and not unfixed
             likely = wanted.accept_may and each.verdict.truth is False
-            if fix.edits and fix.applicability in able and (sure or likely):
+            everywhere = fix.target is None  # what serves one target may undo what serves another
+            if fix.edits and everywhere and fix.applicability in able and (sure or likely):
                 step = _Step(each.judged.subject)
                 step.take(each, fix)
                 return step

@@ -7,8 +7,10 @@ knobs say, what the rules compute, and ratios of what both configs state.
 
 from __future__ import annotations
 
+from functools import partial
+
 from cfglint.engine.describe import Evaluator, show_value
-from cfglint.engine.knobs import Effect, alters_results, effects
+from cfglint.engine.knobs import Between, Effect, alters_results, effects
 from cfglint.engine.rows import FitRow, fit_rows, smallest
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.features.compare.reading import (
@@ -35,9 +37,11 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Subject
     from cfglint.facts import Values
+    from cfglint.lang import tree as t
     from cfglint.lang.symbols import Symbols
 
 _NOT_OURS = ("gpu", "framework", "document", "host")  # facts of the machine and of the file as such
+_BATCH = "results.batch"  # the effective batch, which has a name of its own
 _OWN = "own settings of"  # the group of what no section of the vocabulary holds
 _TOPOLOGY = "topology"  # how many GPUs there are is worth saying twice
 _FURTHER = "further names"
@@ -264,11 +268,17 @@ def _names(a: Reading, b: Reading) -> Iterator[str]:
         prefix, dot, _ = name.partition(".")
         if dot and (prefix in _NOT_OURS or (prefix in symbols.frameworks and frameworks != {prefix})):
             continue
+        if name == _BATCH:
+            continue
         present = f"{prefix}.present"
         optional = bool(dot) and present in symbols.facts and name != present
         if optional and a.values[present] is False and b.values[present] is False:
             continue  # of a model that neither job has
         yield name
+
+
+def _truth(evaluator: Evaluator, side: Reading, condition: t.Expr) -> object:
+    return evaluator(condition, side.values)[0]
 
 
 def _difference(a: Reading, b: Reading, name: str, evaluator: Evaluator, group: str | None) -> Difference:
@@ -284,9 +294,10 @@ def _difference(a: Reading, b: Reading, name: str, evaluator: Evaluator, group: 
     # Of two different jobs, or of a value that is picked at run time, a knob's words may not be true.
     both_known = left.value is not None and right.value is not None and "auto" not in values
     if knob is not None and both_known and alike(a.values["task"], b.values["task"]):
-        consequences = tuple(effects(knob, *values, kind))
+        change = Between(knob, *values, kind, *(partial(_truth, evaluator, side) for side in (a, b)))
+        consequences = tuple(effects(change))
         kept = knob.keeping is None or alike(a.values[knob.keeping], b.values[knob.keeping])
-        alters = not kept or alters_results(knob, *values, kind)
+        alters = not kept or alters_results(change)
     return Difference(
         name,
         symbols.facts[name].about,
