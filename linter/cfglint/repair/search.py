@@ -211,14 +211,14 @@ class Search(Record):
         taken = {track.knob.name for track in leading}
         aside = [track for track in usable if there and track.knob.name not in taken]
         leading += [along for track in aside if (along := seen(self, track, there)).reaches]
-        if best is None and len(leading) > SEVERAL:
-            best = relaxed(self, usable)
-            if best is not None:
-                self.limit = min(self.limit, self.used + CHEAPER)
         together = self._reach_together(leading)
         if len(leading) > SEVERAL and not together and self._short(usable):
             self.helpful, self.hopeless = {track.knob.name for track in leading}, True
             return best
+        if best is None and len(leading) > SEVERAL:
+            best = relaxed(self, usable)
+            if best is not None:
+                self.limit = min(self.limit, self.used + CHEAPER)
         if len(usable) <= FEW or not together:
             leading += list(self._in_company(usable, leading))
         if len(usable) > FEW:
