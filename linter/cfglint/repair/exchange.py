@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cfglint.engine.memory import bounds_of
 from cfglint.lang.types import is_number
 
 TYPE_CHECKING = False
@@ -63,6 +64,19 @@ def partners_of(judged: Judged, knob: t.Knob) -> tuple[tuple[str, ...], str]:
     if knob.name in _PROCESSES and judged.values["hf.in_groups"] is True:
         return (*knob.partners, _MICRO), _GROUPED
     return tuple(knob.partners), ""
+
+
+def may_grow(trials: Trials, judged: Judged, facts: Mapping[str, object], *, harmless: bool = False) -> bool:
+    """Whether each GPU may take a larger micro-batch: its memory is judged, and it fits.
+
+    Of a job whose memory nobody knows, the file's own micro-batch is all that anybody has tried. With
+    ``harmless``, no other rule may break, either.
+    """
+    after = trials.values(judged, facts)
+    need, vram = bounds_of(after["need.likely"]), bounds_of(after["gpu.vram"])
+    if need is None or vram is None or after["model.named"] is True or need[1] > vram[0]:
+        return False
+    return not (harmless and trials.harmed(judged, facts, infos=False))
 
 
 def exchanged_for(judged: Judged, partner: str, value: object) -> dict[str, object]:

@@ -24,6 +24,7 @@ from cfglint.repair.exchange import (
     exchanged_for,
     in_proportion,
     is_even,
+    may_grow,
     partners_of,
 )
 from cfglint.repair.halted import would_halt
@@ -351,7 +352,7 @@ class Options(Record):
             if value is None or (grows and not (why or together)):
                 continue
             facts = {**option.facts, **exchanged_for(self.judged, partner, value)}
-            if grows and not why and self.trials.harmed(self.judged, facts, infos=False):
+            if grows and not may_grow(self.trials, self.judged, facts, harmless=not why):
                 continue  # accumulation takes no more memory
             way = self.writer.writes(partner, value)
             if way is None or not (shown or self._is_told(way) or self.writer.patch(way.keys)):
