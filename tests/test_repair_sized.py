@@ -293,3 +293,63 @@ def test_an_evaluation_has_no_batch_to_keep() -> None:
     assert fix is not None
     assert fix.title == "set --nproc_per_node to 4"
     assert fix.applicability == "safe"
+
+
+ARCTIC = (
+    "python -m skyrl.train.entrypoints.main_base "
+    "trainer.override_entrypoint=integrations.arctic_rl.entrypoint "
+    "trainer.arctic_rl.colocate=true trainer.arctic_rl.zero_stage=3 trainer.run_name=own-{} "
+    "trainer.algorithm.advantage_estimator=grpo trainer.placement.colocate_all=false "
+    "trainer.placement.policy_num_gpus_per_node=8 trainer.placement.policy_num_nodes=2 "
+    "generator.inference_engine.num_engines=4 generator.inference_engine.tensor_parallel_size=4 "
+    "generator.inference_engine.run_engines_locally=true trainer.train_batch_size=64\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "told"),
+    [
+        ("Qwen3-32B", "rtx-3090:2", "32.0B weights (by its run_name) take 60 GiB in the engine in 16 bits"),
+        ("Qwen3-32B", "h200:2", ""),
+        ("Qwen3-8B", "rtx-3090:2", ""),
+        ("Qwen3-32B-AWQ", "rtx-3090:2", ""),  # a quarter of that
+    ],
+)
+def test_an_engine_holds_the_weights_of_a_model_that_is_known_by_name(
+    name: str, target: str, told: str
+) -> None:
+    unfixed = found_in(ARCTIC.format(name), target)["PAR199"].unfixed or ""
+    assert ("in the engine" in unfixed) == bool(told)
+    assert told in unfixed
+
+
+XTUNER = """
+from xtuner.v1.model import {model}
+from xtuner.v1.train import TrainerConfig
+{more}
+trainer = TrainerConfig(model_cfg={model}(), sp_size=4, load_from=path)
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "target", "told"),
+    [
+        ("Qwen3MoE30BA3Config", "", "rtx-3090:2", "30.0B weights (by its config's model) take 56 GiB"),
+        ("Qwen3MoE30BA3Config", "", "h200:2", ""),
+        ("Qwen3Dense0P6BConfig", "", "rtx-3090:2", ""),
+        ("Qwen3MoE30BA3Config", "fsdp = FSDPConfig(cpu_offload=True)", "rtx-3090:2", ""),
+        ("Qwen3MoE30BA3Config", "small = dict(num_hidden_layers=2)", "rtx-3090:2", ""),
+    ],
+)
+def test_weights_that_no_gpus_hold_come_before_what_a_move_would_break(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str, more: str, target: str, told: str
+) -> None:
+    (tmp_path / "own.py").write_text(XTUNER.format(model=model, more=more))
+    (tmp_path / "run.sh").write_text(
+        "torchrun --nproc-per-node=8 -m xtuner.v1.train.cli.sft --config own.py\n"
+    )
+    main(["check", str(tmp_path), "--no-detect", "--gpu", target, "--format", "json", "--isolated"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    unfixed = next(each for each in found if each["code"] == "DOC104")["unfixed"] or ""
+    assert ("weights" in unfixed) == bool(told)
+    assert told in unfixed

@@ -40,7 +40,7 @@ def too_large(values: Values, *, states: bool = False) -> str:
     beside = gpus_have(there, int(count))
     each = _bytes_of_weight(values)
     if values["trains"] is True and values["offload_params"] is True:  # layer by layer, from the host
-        each = _bytes_served(values)
+        each = bytes_served(values)
     if each is not None and size * each > there:
         places = int(size * each < there + GIB)  # where rounded numbers would be the same
         weights = f"{about} weights take {size * each / GIB:,.{places}f} GiB in {each * _BITS:g} bits"
@@ -105,7 +105,7 @@ def _left_by_engine(values: Values, kept: float, vram: float, count: int) -> str
     gpus, size = values["rollout_gpus"], bounds_of(values["model.params"])
     if shared or not kept or size is None or not is_number(gpus) or gpus < 1:
         return ""
-    engine = max(1, ceil(size[0] * (_bytes_served(values) or 0) / vram))
+    engine = max(1, ceil(size[0] * (bytes_served(values) or 0) / vram))
     left = max(count - engine, 0)
     if kept <= vram * left:
         return ""
@@ -129,7 +129,7 @@ def _bytes_of_weight(values: Values) -> float | None:
     return packed[0] if packed is not None and packed[0] > 0 else None
 
 
-def _bytes_served(values: Values) -> float | None:
+def bytes_served(values: Values) -> float | None:
     """Return what a weight takes at least of the GPUs of an engine; None where it is not known to hold it."""
     gpus, bits = values["rollout_gpus"], bounds_of(values["engine.bits"])
     hosted = bounds_of(values["rollout_cpu_offload"])

@@ -22,7 +22,7 @@ from cfglint.lang.values import INF
 from cfglint.record import replace
 from cfglint.repair.allowed import SAFE
 from cfglint.repair.found import Repair
-from cfglint.repair.hopeless import gpus_have, params_told, spread, too_large
+from cfglint.repair.hopeless import bytes_served, gpus_have, params_told, spread, too_large
 from cfglint.repair.options import Options
 from cfglint.repair.price import lays_out, overfills_host, regroups
 from cfglint.repair.sizes_named import size_named, teacher_named
@@ -42,11 +42,13 @@ if TYPE_CHECKING:
 _LESS = re.compile(
     r"(?i)lora|peft|adapter|[48]_?bit|quant|galore|freeze|frozen|prob(?:e|ing)|offload|adafactor|muon|(?<![a-z])lion"
 )
+_PACKS = re.compile(r"(?i)lora|peft|adapter|[48]_?bit|quant|offload|prob(?:e|ing)|num_hidden_layers")
 _IN_CODE = re.compile(
     r"requires_grad_?\s*(?:=|\()\s*False|offload(?!_to_cpu)\w*\s*=\s*True|CPUAdam|(?:Adam\w*8bit|Adafactor|GaLore\w*|Lion)\("
 )
 _SWITCHED = r"(?:load_in|use|enable|with)_\w*(?:[48]_?bit|lora|peft|adapter|quant|galore)|lora_enable"
 _OFF = re.compile(rf"(?i)\w*(?:offload|(?<!un)freeze|{_SWITCHED})\w*[=: ]+[\"']?(?:false|none|null|0)\b")
+_PACKED_NAME = re.compile(r"(?i)[-_](?:fp8|mxfp4|nvfp4|awq|gptq|int[48]|w[48]a\d+|bnb|gguf)(?![a-z0-9])")
 _NO = ("false", "no", "0", "none", "null")
 _FROZEN = re.compile(r"(?i)\w*(?:freeze|frozen)\w*")  # where the code shows what is frozen
 _ACTIVATIONS = re.compile(r"(?i)\w*(?:offload_activation|activations?_offload)\w*")
@@ -81,12 +83,15 @@ def beyond(
     vram, count = bounds_of(values["gpu.vram"]), values["gpu.count"]
     if vram is None or not is_number(count) or count < 1 or _is_judged(values):
         return ""
+    there = vram[1] * count
+    if engine := _beyond_in_engine(judged, values, there, int(count)):
+        return engine
     parts, trains = _parts(judged, values, sure=sure, whole=whole), _updates(values)
     size, by, share_trained = _size(judged, values, parts, sure=sure) if sum(parts) else (0, "", 0.0)
     if not size:
-        return ""
+        return _beyond_in_weights(judged, values, there, int(count)) if share == 1 else ""
     parts = _of_trained(parts, share_trained)
-    each, there, teacher = sum(parts), vram[1] * count, teacher_named(judged)
+    each, teacher = sum(parts), teacher_named(judged)
     held = teacher * _WEIGHTS
     beside = f", beside {held / GIB:,.0f} GiB of a teacher's {params_told(teacher)} weights" if held else ""
     whose = f"{params_told(size)} weights{by}"
@@ -115,6 +120,58 @@ def beyond(
         f"{whose} {on_each / GIB:,.1f} GiB on each of {int(count)} GPUs{told_whole}{beside}, and "
         f"{gpus_have(vram[1], 1, 1)}{of_process if on_each + held / count <= vram[1] else ''}"
     )
+
+
+def _beyond_in_engine(judged: Judged, values: Values, there: float, count: int) -> str:
+    """Say that the weights which an engine serves beside a trainer are more than all GPUs have.
+
+    Whatever the trainer sends to the host, the engine has them on the GPUs.
+    """
+    known = is_number(values["model.params"]) or not _updates(values)  # which others look at (hopeless.py)
+    each = None if known else bytes_served(values)
+    if each is None or _PACKED_NAME.search(_text_of(judged)):
+        return ""
+    size, by, _ = _size(judged, values, (each,), sure=True)
+    if size * each <= there:
+        return ""
+    whose, bits = f"{params_told(size)} weights{by}", f"{each * _BITS:g} bits"
+    has = gpus_have(there, count)
+    return f"{whose} take {size * each / GIB:,.0f} GiB in the engine in {bits}, and {has}"
+
+
+def _beyond_in_weights(judged: Judged, values: Values, there: float, count: int) -> str:
+    """Say that the weights alone of a job that may train a part of them are more than all GPUs have.
+
+    They are in 16 bits at least where neither its file nor its config packs them or sends them to the host.
+    """
+    packed = values["quantized"] is True or values["offload_params"] is True
+    if not _updates(values) or packed or is_number(values["model.params"]):
+        return ""
+    if not _is_told(values) and any(map(_packs, _texts_of(judged))):
+        return ""
+    size, by, _ = _size(judged, values, (_WEIGHTS,), sure=True)
+    if not by or size * _WEIGHTS <= there or not size_named(judged, _LESS)[2]:
+        return ""
+    told = (
+        f"{params_told(size)} weights{by} take {size * _WEIGHTS / GIB:,.0f} GiB in {_WEIGHTS * _BITS:g} bits"
+    )
+    return f"{told}, and {gpus_have(there, count)}"
+
+
+def _packs(text: str) -> bool:
+    """Whether a job may hold its weights in fewer bits, or elsewhere, or has fewer layers than its model."""
+    return _PACKS.search(_ACTIVATIONS.sub("", _OFF.sub("", text))) is not None
+
+
+def _texts_of(judged: Judged) -> list[str]:
+    """Return the text of a document and of the configs that it names."""
+    layers = judged.subject.view.layers
+    return [_text_of(judged), *(each.file.text for each in (layers.files if layers is not None else ()))]
+
+
+def _text_of(judged: Judged) -> str:
+    document = judged.subject.document
+    return document.file.text[document.start : document.end]
 
 
 def _is_judged(values: Values) -> bool:
@@ -279,9 +336,7 @@ def _parts(judged: Judged, values: Values, *, sure: bool, whole: bool = False) -
         part[0] if part and part[0] else floors[name] for name, part in bounds.items()
     )
     if not _is_told(values):  # what no framework's keys say, a program may have other words for
-        document = judged.subject.document
-        text = document.file.text[document.start : document.end]
-        little = _spared(judged)
+        text, little = _text_of(judged), _spared(judged)
         text = _ACTIVATIONS.sub("", (_FROZEN if little else _OFF).sub("", _OFF.sub("", text)))
         rest = _STATES_OFF.sub("", text)
         if _LESS.search(rest) or not (whole or little or not _codes_less(judged)):

@@ -20,6 +20,9 @@ _SIZE = re.compile(  # 7B, 30B-A3B, qwen30_a3b, 8x7B
     r"(?i)(?<![a-z0-9.])([0-9]{1,3}(?:\.[0-9]{1,2})?)b(?![a-z0-9])|([0-9]{2,3})b?[-_]a[0-9]{1,2}b(?![a-z0-9])"
     r"|(?<![a-z0-9.])([0-9]{1,2})x([0-9]{1,3})b(?![a-z0-9])"
 )
+# XTuner's classes of configs, each of one model: Qwen3MoE30BA3Config, Qwen3Dense0P6BConfig
+# (xtuner/v1/model/__init__.py @b934f46).
+_CLASS = re.compile(r"\b([A-Z]\w*?)([0-9]{1,3})(?:P([0-9]))?B(?:A[0-9]{1,2}(?:P[0-9])?B?)?(?:Split)?Config\(")
 _FAMILY = re.compile(
     r"(?i)qwen|llama|mixtral|[a-z]stral|gemma|deepseek|intern|glm|phi|moonlight|kimi|olmo|falcon|granite|vicuna"
     r"|pythia|bloom|starcoder|baichuan|aquila|nemotron|minicpm|llava|(?<![a-z])(?:opt|gpt|yi|mpt)(?![a-z])"
@@ -104,6 +107,11 @@ def _texts(judged: Judged, skipped: re.Pattern[str]) -> Iterator[tuple[str, str,
     yield from (
         (_end(each.path), "its config's name", False) for each in configs if not skipped.search(each.text)
     )
+    for each in view.layers.files if view.layers is not None else []:
+        made = _CLASS.findall(each.file.text) if each.file.format == "program" else []
+        yield from (
+            (f"{name}-{whole}.{part or 0}b", "its config's model", False) for name, whole, part in made
+        )
     names = [(name, view.get((*holder, name))) for holder in _HOLDERS for name in _NAMES]
     yield from ((_end(text), f"its {name}", name in _RUNS) for name, text in names if isinstance(text, str))
     own = judged.values["model_path"]
