@@ -26,5 +26,8 @@ def may_fit(rule: CompiledRule, after: Values) -> bool:
 
 
 def middle(need: tuple[float, float]) -> float:
-    """Return the middle of an estimate: as many times the least as the most is times that."""
-    return sqrt(need[0] * need[1]) if need[1] < INF else INF
+    """Return the middle of an estimate: as many times the least as the most is times that.
+
+    Where parts are taken off that hang on each other, the least may come out below nothing.
+    """
+    return sqrt(max(need[0], 0) * max(need[1], 0)) if need[1] < INF else INF
