@@ -66,17 +66,17 @@ def partners_of(judged: Judged, knob: t.Knob) -> tuple[tuple[str, ...], str]:
     return tuple(knob.partners), ""
 
 
-def may_grow(trials: Trials, judged: Judged, facts: Mapping[str, object], *, harmless: bool = False) -> bool:
+def may_grow(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
     """Whether each GPU may take a larger micro-batch: its memory is judged, and it fits.
 
-    Of a job whose memory nobody knows, the file's own micro-batch is all that anybody has tried. With
-    ``harmless``, no other rule may break, either.
+    Of a job whose memory nobody knows, the file's own micro-batch is all that anybody has tried. No
+    other rule may break, either.
     """
     after = trials.values(judged, facts)
     need, vram = bounds_of(after["need.likely"]), bounds_of(after["gpu.vram"])
     if need is None or vram is None or after["model.named"] is True or need[1] > vram[0]:
         return False
-    return not (harmless and trials.harmed(judged, facts, infos=False))
+    return not trials.harmed(judged, facts, infos=False)
 
 
 def exchanged_for(judged: Judged, partner: str, value: object) -> dict[str, object]:

@@ -10,7 +10,6 @@ from cfglint.repair.exchange import (
     exchanged_for,
     in_proportion,
     is_even,
-    may_grow,
     nearest_even,
     partners_of,
 )
@@ -20,7 +19,7 @@ from cfglint.repair.tracks import worse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from cfglint.engine.subject import Judged
     from cfglint.lang import tree as t
@@ -31,9 +30,11 @@ if TYPE_CHECKING:
 _STEPS, _MICRO = "grad_accum", "micro_batch_size"
 _IN_GROUPS = ("grpo", "ppo")  # tasks in which a micro-batch also says how answers are grouped
 _NOT_KEPT = "the effective batch cannot stay as it is on so many GPUs"
-_UNTRIED = "the effective batch shrinks: whether a larger micro-batch, which would keep it, fits is not known"
 _SHRINKS = "the batch shrinks, unless the program accumulates more"
 _MOST = 16  # times the micro-batch before
+_ROOMY = 0.25  # of a GPU, which weights and gradients may take where no more is known
+_LEAST_BYTES = 4  # of both, for a weight, shared out among all GPUs
+_LARGER = 4  # times the micro-batch before, where nobody knows the memory
 
 
 def nearly_keeps(
@@ -53,31 +54,19 @@ def nearly_keeps(
     for partner in partners_of(judged, knob)[0]:
         value = nearest_even(trials, judged, partner, ratio, option.facts)
         way = writer.writes(partner, value) if value is not None else None
-        if partner == _MICRO and not may_grow(trials, judged, {**option.facts, partner: value}):
-            continue
         if way is not None and writer.patch(way.keys) is not None:
             option.facts[partner] = value
             option.written += way.keys
             break
     option.risk = worse(option.risk, "optimization")
-    option.effects.append(_why_not_kept(judged, option, ratio))
+    option.effects.append(_NOT_KEPT if is_number(judged.values[_STEPS]) else _SHRINKS)
     return True
-
-
-def _why_not_kept(judged: Judged, option: Option, ratio: tuple[object, object]) -> str:
-    """Say why a batch does not stay as it is: no whole numbers keep it, or nobody knows whether they fit."""
-    if not is_number(judged.values[_STEPS]):
-        return _SHRINKS
-    need, open_to = bounds_of(judged.values["need.likely"]), judged.values["task"] not in _IN_GROUPS
-    unknown = need is None or need[1] == INF or judged.values["model.named"] is True
-    untried = open_to and unknown and not {_MICRO, _STEPS} & set(option.facts)
-    return _UNTRIED if untried and any(_larger(judged, ratio)) else _NOT_KEPT
 
 
 def _grows(
     trials: Trials, judged: Judged, writer: Writer, knob: t.Knob, option: Option, ratio: tuple[object, object]
 ) -> bool:
-    """Keep the batch by a larger micro-batch, if that fits."""
+    """Keep the batch by a larger micro-batch, if that may fit."""
     if _MICRO in option.facts or not regroups(option.facts) or judged.values["task"] in _IN_GROUPS:
         return False
     for new in _larger(judged, ratio):
@@ -87,7 +76,7 @@ def _grows(
             continue
         facts = {**option.facts, **new, **exchanged_for(judged, _MICRO, new[_MICRO])}
         kept = is_same(knob.keeping or "", judged.values, trials.values(judged, facts))
-        if kept and may_grow(trials, judged, facts) and is_even(trials, judged, facts):
+        if kept and _may_grow(trials, judged, facts) and is_even(trials, judged, facts):
             option.facts = facts
             option.written += keys
             for name, way in zip(new, ways, strict=True):
@@ -102,7 +91,7 @@ def _larger(judged: Judged, ratio: tuple[object, object]) -> Iterator[dict[str, 
     """Yield what each GPU takes at a time, and in how many steps where these change: the smallest first."""
     old, steps = judged.values[_MICRO], judged.values[_STEPS]
     whole = in_proportion(*ratio, old * steps if is_number(old) and is_number(steps) else old)
-    if not isinstance(whole, int) or not is_number(old) or whole <= old:
+    if not isinstance(whole, int) or not is_number(old):
         return
     if not is_number(steps):
         yield {_MICRO: whole}
@@ -112,3 +101,16 @@ def _larger(judged: Judged, ratio: tuple[object, object]) -> Iterator[dict[str, 
             yield {_MICRO: new}
         elif whole % new == 0 and not judged.subject.view.has(PASSES_APART):
             yield {_MICRO: new, _STEPS: whole // new}
+
+
+def _may_grow(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
+    """Whether each GPU may take a larger micro-batch: it fits, or nobody knows and it is not much larger."""
+    after, old, new = trials.values(judged, facts), judged.values[_MICRO], facts[_MICRO]
+    need, vram = bounds_of(after["need.likely"]), bounds_of(after["gpu.vram"])
+    if not (is_number(new) and is_number(old) and new > old):
+        return False
+    if need is None or vram is None or need[1] == INF:
+        size, gpus = bounds_of(after["model.params"]), after["gpu.count"]
+        kept = _LEAST_BYTES * size[0] / gpus if size and is_number(gpus) and gpus else 0
+        return new <= _LARGER * old and (vram is None or kept <= _ROOMY * vram[0])
+    return need[1] <= vram[0]

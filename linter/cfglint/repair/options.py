@@ -352,7 +352,7 @@ class Options(Record):
             if value is None or (grows and not (why or together)):
                 continue
             facts = {**option.facts, **exchanged_for(self.judged, partner, value)}
-            if grows and not may_grow(self.trials, self.judged, facts, harmless=not why):
+            if grows and not why and not may_grow(self.trials, self.judged, facts):
                 continue  # accumulation takes no more memory
             way = self.writer.writes(partner, value)
             if way is None or not (shown or self._is_told(way) or self.writer.patch(way.keys)):
